@@ -2,7 +2,7 @@
 
 Message ids have gaps, so only the statistics show the number of entries between two ids: they list the ledgers with
 their entries and bytes. They do not count messages. The average number of messages in an entry is calculated from the
-messages published since the topic was loaded, and is 1 if there were none. So limits of messages are approximate.
+messages published since the topic was loaded, and is 1 if there were none.
 
 A broker redirects to the one that owns the topic. The client's credentials are sent only to the hosts in `admin.url`,
 which may be several.
@@ -53,10 +53,6 @@ class Ledgers(NamedTuple):
     def size(self, start: TopicPosition, end: TopicPosition) -> float:
         """Estimate the bytes between two positions."""
         return sum((last - first) * ledger.size / ledger.entries for ledger, first, last in self._ranges(start, end))
-
-    def after_messages(self, start: TopicPosition, end: TopicPosition, most: float) -> TopicPosition:
-        """Return the position so many messages after the start, at least one entry, and not after the end."""
-        return self._after(start, end, max(1, int(most / self.messages_per_entry)))
 
     def after_bytes(self, start: TopicPosition, end: TopicPosition, most: float) -> TopicPosition:
         """Return the position so many bytes after the start, at least one entry, and not after the end."""

@@ -61,7 +61,7 @@ class MicroBatchStream:
         self._options = options
         self._discovery_seconds = discovery_seconds
         self._client = options.cluster.client()
-        self._limits = TriggerLimits(options)
+        self._limits = TriggerLimits(options, self._client)
         self._cursor: SubscriptionCursor | None = None
         self._partitions: list[TopicName] | None = None
         self._discovered_at = 0.0
@@ -84,7 +84,8 @@ class MicroBatchStream:
         return self._last
 
     def stop_at_current_end(self) -> None:
-        """End the query where the topics end now."""
+        """End the query where the topics end now. Its last batch waits for nothing."""
+        self._limits.delays = False
         self._stop_at = {
             topic: resolve(self._client, topic, Latest(), self._options.prefix) for topic in self._discover()
         }
@@ -105,7 +106,8 @@ class MicroBatchStream:
         """
         ends = self._batch_ends(start)
         self.acknowledge(start)
-        return Offsets(start.subscription, self._limits.limit(start, ends) if is_limited else ends)
+        limited = self._limits.limit(start, ends, time.monotonic()) if is_limited else ends
+        return Offsets(start.subscription, limited)
 
     def progress_report(self, read: Offsets) -> dict[str, Any]:
         """Return the ends of the topics, and the number of entries up to them, if statistics are available."""

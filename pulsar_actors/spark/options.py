@@ -25,6 +25,7 @@ from pulsar_actors.spark.prefixed_options import (
     READER_OPTIONS,
     OptionFamily,
     parse_boolean,
+    parse_duration,
     parse_integer,
 )
 from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
@@ -41,7 +42,9 @@ _READING: Final = (
     "minPartitions", "allowDifferentTopicSchemas", "waitingForNonExistedTopic", "pollTimeoutMs",
 )  # fmt: skip
 _READING_ONCE: Final = ("endingOffsets", "endingTime")
-_STREAMING: Final = ("predefinedSubscription", "maxOffsetsPerTrigger", "maxBytesPerTrigger")
+_STREAMING: Final = (
+    "predefinedSubscription", "maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
+)  # fmt: skip
 _WRITING: Final = (
     "topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn", "writerName", "exactlyOnce", "controlTopic",
     "transactionTimeoutMs",
@@ -79,6 +82,8 @@ class ReadOptions:
     fail_on_data_loss: bool
     max_messages: int | None
     max_bytes: int | None
+    min_messages: int | None
+    longest_delay_seconds: float
     min_partitions: int
     poll_timeout_ms: int
     reader: Mapping[str, Any] = field(repr=False)
@@ -107,11 +112,14 @@ class ReadOptions:
             fail_on_data_loss=_flag(texts, "failOnDataLoss", default=True),
             max_messages=_count(texts, "maxOffsetsPerTrigger"),
             max_bytes=_count(texts, "maxBytesPerTrigger"),
+            min_messages=_count(texts, "minOffsetsPerTrigger"),
+            longest_delay_seconds=parse_duration("maxTriggerDelay", texts.get("maxtriggerdelay", "15m")),
             min_partitions=_count(texts, "minPartitions") or 1,
             poll_timeout_ms=_count(texts, "pollTimeoutMs") or 120_000,
             reader=reader,
         )
         _require_admin_url(read)
+        _check_minimum(read, texts)
         if is_stream and not HAS_ADMISSION_CONTROL:
             _require_admission_control(read)
         return read
@@ -120,22 +128,32 @@ class ReadOptions:
 def _require_admin_url(read: ReadOptions) -> None:
     """Refuse options that need the broker's statistics, if there is no admin.url to ask for them."""
     needs = {
-        "maxOffsetsPerTrigger": read.max_messages is not None,
         "maxBytesPerTrigger": read.max_bytes is not None,
         "minPartitions": read.min_partitions > 1,
     }
     for option, is_given in needs.items():
         if is_given and read.cluster.admin_url is None:
             raise InvalidConfiguration(
-                f"{option} needs admin.url, such as http://host:8080: message ids have gaps, and how many messages "
-                "lie between two of them is in the broker's statistics alone"
+                f"{option} needs admin.url, such as http://host:8080: message ids have gaps, and how much lies between "
+                "two of them is in the broker's statistics alone"
             )
+
+
+def _check_minimum(read: ReadOptions, texts: Mapping[str, str]) -> None:
+    least, most = read.min_messages, read.max_messages
+    if least is None:
+        if "maxtriggerdelay" in texts:
+            raise InvalidConfiguration("maxTriggerDelay goes with minOffsetsPerTrigger")
+    elif most is not None and least > most:
+        raise InvalidConfiguration(
+            f"minOffsetsPerTrigger is {least:,}, and no batch has so many: maxOffsetsPerTrigger is {most:,}"
+        )
 
 
 def _require_admission_control(read: ReadOptions) -> None:
     """Refuse options that need PySpark 4.2, which passes the start of a batch to a stream."""
-    if read.max_messages is not None or read.max_bytes is not None:
-        raise InvalidConfiguration("maxOffsetsPerTrigger and maxBytesPerTrigger need PySpark 4.2")
+    if any(limit is not None for limit in (read.max_messages, read.max_bytes, read.min_messages)):
+        raise InvalidConfiguration("limits of a batch, such as maxOffsetsPerTrigger, need PySpark 4.2")
     if read.subscription is None and read.prefix == DEFAULT_PREFIX:
         raise InvalidConfiguration(
             "this PySpark does not tell a query that goes on from a checkpoint what that says: give a name to the "

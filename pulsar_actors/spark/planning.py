@@ -1,8 +1,11 @@
 """The plan of a batch: positions of bounds, the split of spans into more tasks, and the limits of a stream's batch.
 
-Limits are a number of messages or bytes over all partitions. Each partition gets a share in proportion to its backlog,
-so that all reach their ends together. `admin_stats.py` estimates the messages and bytes between two positions. Each
-partition with a backlog gets at least one entry, because the stream would not go on otherwise.
+A limit of messages is exact: `message_counter.py` counts them. One of bytes is not: `admin_stats.py` estimates the
+bytes between two positions. There each partition gets at least one entry, because the stream would not go on otherwise.
+With statistics, each partition gets a share in proportion to its backlog, so that all reach their ends together.
+
+A minimum of messages delays a batch until there are so many, or until the last one was long ago. Nothing is delayed
+after a restart, when that is not known, nor in a query that ends where its topics end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +20,7 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.spark.admin_stats import AdminStats
+from pulsar_actors.spark.message_counter import MessageCounters
 from pulsar_actors.spark.offset_bounds import AtTime, Latest, OffsetBound
 from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import ReadOptions
@@ -72,27 +76,51 @@ def split_further(spans: Sequence[Span], options: ReadOptions) -> list[InputPart
 class TriggerLimits:
     """The limits of one stream's batches."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, client: Client) -> None:
         self._messages = options.max_messages
         self._bytes = options.max_bytes
+        self._least = options.min_messages
+        self._longest_delay = options.longest_delay_seconds
+        self._counters = MessageCounters(client, options)
         self._statistics = None if options.cluster.admin_url is None else AdminStats(options.cluster)
+        self._last_batch_at: float | None = None
+        self.delays = True  # as long as the end of the query is open
 
-    def limit(self, start: Offsets, ends: Mapping[TopicName, TopicPosition]) -> dict[TopicName, TopicPosition]:
-        """Move the ends of a batch back, if the batch exceeds the limits."""
-        if self._statistics is None or (self._messages is None and self._bytes is None):
-            return dict(ends)
-        unread = [topic for topic, end in ends.items() if start.at(topic) < end]
-        ledgers = {topic: self._statistics.ledgers(topic) for topic in unread}
+    def limit(
+        self, start: Offsets, ends: Mapping[TopicName, TopicPosition], now: float
+    ) -> Mapping[TopicName, TopicPosition]:
+        """Move the ends of a batch back to the limits; to its start, if it is to be delayed."""
+        starts = {topic: start.at(topic) for topic, end in ends.items() if start.at(topic) < end}
+        self._counters.close_others(starts)
         limited = dict(ends)
         if self._messages is not None:
-            sizes = {topic: float(ledgers[topic].messages(start.at(topic), limited[topic])) for topic in unread}
-            for topic, share in _shares(sizes, self._messages).items():
-                limited[topic] = ledgers[topic].after_messages(start.at(topic), limited[topic], share)
-        if self._bytes is not None:
-            sizes = {topic: ledgers[topic].size(start.at(topic), limited[topic]) for topic in unread}
+            weights = {topic: self._backlog(topic, at, ends[topic]) for topic, at in starts.items()}
+            _, positions = self._counters.positions_after(self._messages, starts, ends, weights)
+            limited |= positions
+        if self._is_delayed(starts, ends, now):
+            return start.positions
+        if self._bytes is not None and self._statistics is not None:
+            ledgers = {topic: self._statistics.ledgers(topic) for topic in starts}
+            sizes = {topic: ledgers[topic].size(at, limited[topic]) for topic, at in starts.items()}
             for topic, share in _shares(sizes, self._bytes).items():
-                limited[topic] = ledgers[topic].after_bytes(start.at(topic), limited[topic], share)
+                limited[topic] = ledgers[topic].after_bytes(starts[topic], limited[topic], share)
         return limited
+
+    def _is_delayed(
+        self, starts: Mapping[TopicName, TopicPosition], ends: Mapping[TopicName, TopicPosition], now: float
+    ) -> bool:
+        """Return whether the minimum is not there yet. A batch is delayed no longer than it says since the last one."""
+        may_be_late = self._last_batch_at is None or now - self._last_batch_at >= self._longest_delay
+        if self._least is not None and self.delays and not may_be_late:
+            count, _ = self._counters.positions_after(self._least, starts, ends, dict.fromkeys(starts, 1.0))
+            if count < self._least:
+                return True
+        if starts:
+            self._last_batch_at = now
+        return False
+
+    def _backlog(self, topic: TopicName, start: TopicPosition, end: TopicPosition) -> float:
+        return 1.0 if self._statistics is None else self._statistics.ledgers(topic).messages(start, end)
 
     def entries_behind(self, start: Offsets, ends: Mapping[TopicName, TopicPosition]) -> int | None:
         """Count the entries that have not been read; None without statistics."""

@@ -20,9 +20,20 @@ from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.named_tuple import NamedTuple
 
-__all__ = ["CLIENT_OPTIONS", "PRODUCER_OPTIONS", "READER_OPTIONS", "OptionFamily", "parse_boolean", "parse_integer"]
+__all__ = [
+    "CLIENT_OPTIONS",
+    "PRODUCER_OPTIONS",
+    "READER_OPTIONS",
+    "OptionFamily",
+    "parse_boolean",
+    "parse_duration",
+    "parse_integer",
+]
 
 
+_UNITS: Final = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+"""Seconds in Spark's units of time."""
+_DURATION: Final = re.compile(r"([0-9]{1,12})([a-z]*)")
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 ValueParser: TypeAlias = Callable[[str, str], Any]
@@ -42,6 +53,14 @@ def parse_integer(name: str, text: str) -> int:
     if not _DIGITS.fullmatch(text.strip()):
         raise InvalidConfiguration(f"{name} takes a whole number, got {text!r}")
     return int(text)
+
+
+def parse_duration(name: str, text: str) -> float:
+    """Parse a time such as Spark takes it, and return seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _UNITS:
+        raise InvalidConfiguration(f"{name} takes a time such as 15m, 30s or 500ms, got {text!r}")
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def parse_float(name: str, text: str) -> float:

@@ -12,6 +12,7 @@ __all__ = [
     "ReadLimit",
     "ReadMaxBytes",
     "ReadMaxRows",
+    "ReadMinRows",
     "SupportsTriggerAvailableNow",
 ]
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         ReadLimit,
         ReadMaxBytes,
         ReadMaxRows,
+        ReadMinRows,
         SupportsTriggerAvailableNow,
     )
 
@@ -33,10 +35,12 @@ else:
             ReadLimit,
             ReadMaxBytes,
             ReadMaxRows,
+            ReadMinRows,
             SupportsTriggerAvailableNow,
         )
     except ImportError:
-        ReadAllAvailable = ReadLimit = ReadMaxBytes = ReadMaxRows = SupportsTriggerAvailableNow = object
+        ReadAllAvailable = ReadLimit = ReadMaxBytes = ReadMaxRows = ReadMinRows = object
+        SupportsTriggerAvailableNow = object
         HAS_ADMISSION_CONTROL = False
     else:
         HAS_ADMISSION_CONTROL = True

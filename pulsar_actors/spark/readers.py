@@ -26,6 +26,7 @@ from pulsar_actors.spark.pyspark_compat import (
     ReadLimit,
     ReadMaxBytes,
     ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 from pulsar_actors.spark.read_task import record_batches
@@ -92,6 +93,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(options.max_messages)
         if options.max_bytes is not None:
             return ReadMaxBytes(options.max_bytes)
+        if options.min_messages is not None:
+            return ReadMinRows(options.min_messages)
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:

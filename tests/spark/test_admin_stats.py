@@ -140,15 +140,11 @@ def test_messages_and_bytes_are_estimated_by_the_entries() -> None:
     assert LEDGERS.size(TopicPosition(3, 9), TopicPosition(8, 1)) == 100 + 1000
 
 
-def test_a_limit_ends_after_so_many_messages_or_bytes() -> None:
-    assert LEDGERS.after_messages(TOPIC_START, END, 8) == TopicPosition(3, 4)
-    assert LEDGERS.after_messages(TopicPosition(3, 8), END, 8) == TopicPosition(8, 2)
-    assert LEDGERS.after_messages(TOPIC_START, END, 1000) == END
+def test_a_limit_ends_after_so_many_bytes() -> None:
     assert LEDGERS.after_bytes(TOPIC_START, END, 2500) == TopicPosition(8, 1)
 
 
 def test_a_limit_allows_at_least_one_entry() -> None:
-    assert LEDGERS.after_messages(TOPIC_START, END, 1) == TopicPosition(3, 1)
     assert LEDGERS.after_bytes(TopicPosition(8, 0), END, 1) == TopicPosition(8, 1)
 
 

@@ -170,6 +170,93 @@ def test_a_limit_is_divided_in_proportion_to_the_backlog_of_the_partitions(  # n
     assert [len(one) for one in found] == ([1, 2, 3] if entries == 6 else [1, 1, 1])
 
 
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
+@pytest.mark.parametrize("has_statistics", [True, False])
+def test_each_batch_has_exactly_as_many_messages_as_its_limit_says(
+    broker: Broker, traffic: Traffic, topic: str, make: Make, *, has_statistics: bool
+) -> None:
+    """Batches of producers are divided, also by a stream that goes on from a checkpoint in the middle of one."""
+    broker.admin.create_partitioned(topic, 3)
+    numbers = iter(range(1000))
+    sent: list[bytes] = []
+    for partition, together, count in ((0, 1, 17), (1, 50, 211), (2, 7, 90), (0, 13, 40), (1, 100, 100)):
+        texts = [f"{next(numbers)}" for _ in range(count)]
+        traffic.send(f"{topic}-partition-{partition}", texts, per_batch=together if together > 1 else 0)
+        sent += [text.encode() for text in texts]
+    given = {"admin__url": broker.admin.web_url} if has_statistics else {}
+    stream = make(startingOffsets="earliest", maxOffsetsPerTrigger=37, **given)
+    start = stream.begin()
+    batches: list[list[bytes]] = []
+    while (end := stream.latest(start, is_limited=True)) != start:
+        batches.append(read(broker, stream.spans(start, end)))
+        if len(batches) % 4 == 0:
+            stream = make(maxOffsetsPerTrigger=37, **given)
+        start = Offsets.read(json.loads(json.dumps(end.write())))
+    assert [len(batch) for batch in batches] == [37] * (len(sent) // 37) + [len(sent) % 37]
+    assert sorted(text for batch in batches for text in batch) == sorted(sent)
+
+
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
+def test_with_fewer_messages_in_a_batch_than_partitions_each_has_its_turn(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    broker.admin.create_partitioned(topic, 3)
+    for partition in range(3):
+        traffic.send(f"{topic}-partition-{partition}", [f"{partition}"] * 10, per_batch=10)
+    stream = make(startingOffsets="earliest", maxOffsetsPerTrigger=1)
+    start, first = stream.begin(), []
+    for _ in range(3):
+        end = stream.latest(start, is_limited=True)
+        first += read(broker, stream.spans(start, end))
+        start = end
+    assert sorted(first) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
+@pytest.mark.parametrize("most", [{}, {"maxOffsetsPerTrigger": 12}])
+def test_a_batch_waits_for_the_least_number_of_messages_or_for_its_time(  # noqa: PLR0913 - fixtures
+    broker: Broker, traffic: Traffic, topic: str, make: Make, most: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic()
+    broker.admin.create(topic)
+    stream = make(startingOffsets="earliest", minOffsetsPerTrigger=10, maxTriggerDelay="5m", **most)
+    start = stream.begin()
+
+    def batch(seconds: float = 0.0) -> list[bytes]:
+        nonlocal now, start
+        now += seconds
+        monkeypatch.setattr("pulsar_actors.spark.micro_batches.time.monotonic", lambda: now)
+        end = stream.latest(start, is_limited=True)
+        monkeypatch.undo()
+        found = read(broker, stream.spans(start, end))
+        start = end
+        return found
+
+    traffic.send(topic, ["a"])
+    assert batch() == [b"a"], "after a start nobody knows when the last batch was"
+    traffic.send(topic, ["b"] * 7, per_batch=7)
+    assert batch(1) == []
+    traffic.send(topic, ["c"] * 2)
+    assert batch(298) == []
+    traffic.send(topic, ["d"] * 7, per_batch=7)
+    assert len(batch(0)) == (12 if most else 16)
+    traffic.send(topic, ["e"])
+    assert batch(299) == []
+    assert len(batch(1)) == (5 if most else 1)
+
+
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
+def test_the_last_batch_of_a_query_that_ends_waits_for_nothing(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    traffic.send(topic, ["a"] * 12)
+    stream = make(startingOffsets="earliest", minOffsetsPerTrigger=10, maxOffsetsPerTrigger=10)
+    start = stream.begin()
+    stream.stop_at_current_end()
+    middle = stream.latest(start, is_limited=True)
+    assert len(read(broker, stream.spans(middle, stream.latest(middle, is_limited=True)))) == 2
+
+
 # Topics and subscriptions that others change.
 
 

@@ -121,12 +121,10 @@ def test_a_batch_keeps_to_its_limit(
     spark: Any, broker: Broker, traffic: Traffic, partitioned: str, checkpoint: str
 ) -> None:
     traffic.send(partitioned, NUMBERS)
-    limits = {"maxOffsetsPerTrigger": 20, "admin.url": broker.admin.web_url}
-    stream = Stream(spark, broker, checkpoint, topic=partitioned, **limits)
+    stream = Stream(spark, broker, checkpoint, topic=partitioned, maxOffsetsPerTrigger=20, minOffsetsPerTrigger=5)
     stream.run()
     assert stream.texts == NUMBERS
-    assert max(map(len, stream.batches)) <= 20
-    assert len(stream.batches) in range(5, 10)
+    assert [len(batch) for batch in stream.batches] == [20] * 5
 
 
 def test_a_pipeline_of_two_topics_has_every_row(
