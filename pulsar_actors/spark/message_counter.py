@@ -5,7 +5,6 @@ later, and counts. It has a reader for each partition, which goes on from batch 
 driver as much network traffic as a batch has bytes, and some microseconds for each entry.
 """
 
-from collections import deque
 from collections.abc import Mapping
 
 from pulsar_actors.client.client import Client
@@ -41,18 +40,18 @@ class MessageCounters:
 
         Each partition gets a share by its weight. What one does not need goes to the others.
         """
-        counters = deque(self._counter(topic, starts[topic], ends[topic]) for topic in starts)
-        all_of_them = list(counters)
+        counters: list[_Counter] = [self._counter(topic, starts[topic], ends[topic]) for topic in starts]
         left = most - sum(counter.count for counter in counters)
+        first = self._turn % max(1, len(counters))
         self._turn += 1  # if there are more partitions than messages, others come first each time
-        counters.rotate(self._turn)
-        while left > 0 and counters:
-            total = sum(weights[counter.topic] for counter in counters)
+        waiting: list[_Counter] = counters[first:] + counters[:first]
+        while left > 0 and waiting:
+            total = sum(weights[counter.topic] for counter in waiting)
             share = left / total if total else 0.0
-            for counter in counters:
+            for counter in waiting:
                 left -= counter.go_on(min(left, max(1, int(share * weights[counter.topic]))))
-            counters = deque(counter for counter in counters if not counter.is_at_end)
-        return most - left, {counter.topic: counter.position for counter in all_of_them}
+            waiting = [counter for counter in waiting if not counter.is_at_end]
+        return most - left, {counter.topic: counter.position for counter in counters}
 
     def _counter(self, topic: TopicName, start: TopicPosition, end: TopicPosition) -> "_Counter":
         counter = self._counters.get(topic)

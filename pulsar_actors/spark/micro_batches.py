@@ -110,15 +110,14 @@ class MicroBatchStream:
         return Offsets(start.subscription, limited)
 
     def progress_report(self, read: Offsets) -> dict[str, Any]:
-        """Return the ends of the topics, and the number of entries up to them, if statistics are available."""
+        """Return the ends of the topics, and the backlog up to them, if statistics are available."""
         ends = {topic: progress.end for topic, progress in self._progress.items() if progress.end is not None}
         report = Offsets(read.subscription, ends).write()
         try:
-            entries = self._limits.entries_behind(read, ends)
+            return {**report, **self._limits.backlog(read, ends)}
         except PulsarException as fault:  # missing statistics do not end a query
             LOG.warning("how far the query is behind cannot be told: %s", fault)
             return report
-        return report if entries is None else {**report, "entriesBehind": entries}
 
     def spans(self, start: Offsets, end: Offsets) -> list[InputPartition]:
         """Return the spans that the tasks of a batch read."""

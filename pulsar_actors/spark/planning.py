@@ -122,12 +122,18 @@ class TriggerLimits:
     def _backlog(self, topic: TopicName, start: TopicPosition, end: TopicPosition) -> float:
         return 1.0 if self._statistics is None else self._statistics.ledgers(topic).messages(start, end)
 
-    def entries_behind(self, start: Offsets, ends: Mapping[TopicName, TopicPosition]) -> int | None:
-        """Count the entries that have not been read; None without statistics."""
+    def backlog(self, start: Offsets, ends: Mapping[TopicName, TopicPosition]) -> dict[str, int]:
+        """Return how much has not been read, for the query's progress; nothing without statistics."""
         if self._statistics is None:
-            return None
-        unread = [topic for topic, end in ends.items() if start.at(topic) < end]
-        return sum(self._statistics.ledgers(topic).entries(start.at(topic), ends[topic]) for topic in unread)
+            return {}
+        unread = [(topic, start.at(topic), end) for topic, end in ends.items() if start.at(topic) < end]
+        ledgers = [(self._statistics.ledgers(topic), at, end) for topic, at, end in unread]
+        return {
+            "partitionsBehind": len(unread),
+            "entriesBehind": sum(one.entries(at, end) for one, at, end in ledgers),
+            "messagesBehind": sum(one.messages(at, end) for one, at, end in ledgers),
+            "bytesBehind": round(sum(one.size(at, end) for one, at, end in ledgers)),
+        }
 
     def close(self) -> None:
         """Close the connections to the web server."""

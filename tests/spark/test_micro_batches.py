@@ -133,15 +133,17 @@ def test_a_query_for_available_messages_ends_where_its_topics_ended_when_it_bega
     assert stream.latest(start, is_limited=False).positions == {TopicName.parse(f"{topic}-1"): behind(first)}
 
 
-def test_the_progress_has_the_backlog_in_entries_if_there_are_statistics(
+def test_the_progress_has_the_backlog_if_there_are_statistics(
     broker: Broker, traffic: Traffic, topic: str, make: Make
 ) -> None:
-    traffic.send(topic, ["a", "b", "c"])
-    for options, told in (({}, None), ({"admin__url": broker.admin.web_url}, 3)):
+    traffic.send(topic, [f"{number}" for number in range(30)], per_batch=10)
+    for options, told in (({}, [None] * 3), ({"admin__url": broker.admin.web_url}, [1, 3, 30])):
         stream = make(startingOffsets="earliest", **options)
         start = stream.begin()
         stream.latest(start, is_limited=False)
-        assert stream.progress_report(start).get("entriesBehind") == told
+        report = stream.progress_report(start)
+        assert [report.get(name) for name in ("partitionsBehind", "entriesBehind", "messagesBehind")] == told
+    assert report["bytesBehind"] == pytest.approx(broker.admin.stats(topic)["storageSize"], rel=0.5)
 
 
 def test_a_stream_continues_without_statistics_for_its_progress(
