@@ -19,7 +19,7 @@ from itertools import dropwhile
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
-from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException, Timeout
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, OutcomeUnknown, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
@@ -104,6 +104,7 @@ ROWS: Final = (
     Row(ProducerAttached, CONNECTING,         CREATING,   None,                 "create"),
     Row(ProducerCreated,  CREATING,           QUEUED,     "must_queue",         "wait_in_line"),
     Row(ProducerCreated,  QUEUED,             INTERNAL,   "must_queue"),
+    Row(ProducerCreated,  ASKED,              READY,      "repeats_would_count", "bind_without_repeats"),
     Row(ProducerCreated,  ASKED,              READY,      None,                 "bind"),
     Row(RequestRefused,   ASKED,              FENCED,     "is_fenced",          "end_refused"),
     Row(RequestRefused,   ASKED,              TERMINATED, "is_terminated",      "end_refused"),
@@ -196,6 +197,20 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Wait without a time limit, as WaitForExclusive requires."""
         self.timers.stop(FirstCreationTimedOut)
         return []
+
+    def repeats_would_count(self, event: ProducerCreated, now: float) -> bool:
+        """Return whether something of a transaction may be stored, and the broker may store it again.
+
+        A broker that drops repeats names the last sequence id that it has stored.
+        """
+        return signed(event.command.last_sequence_id) < 0 and self.pending.has_unconfirmed_in_transactions()
+
+    def bind_without_repeats(self, event: ProducerCreated, now: float) -> Effects:
+        """Fail what may be stored of transactions, which cannot be committed then. Bind with the rest."""
+        what = "the connection was lost before the broker's receipt, and the topic does not drop repeats"
+        error = OutcomeUnknown(f"a message of a transaction is not sent again: {what}")
+        failed = [Fail(one.token, error) for one in self.pending.fail_unconfirmed_in_transactions()]
+        return [*failed, *self.bind(event, now), *self._finished_flushes()]
 
     def bind(self, event: ProducerCreated, now: float) -> Effects:
         """Adopt the broker's answer, and write all pending batches before any new one."""

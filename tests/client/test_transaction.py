@@ -4,6 +4,8 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
+from tests.support.admin import Admin
 
 
 class Refusing(pulsar.ProducerInterceptor):
@@ -25,3 +27,32 @@ def test_a_message_that_could_not_be_built_is_counted_once_and_does_not_keep_a_t
         work = transaction._work
         assert work._begun == 0
         transaction.abort_async().result(timeout=10)
+
+
+@pytest.mark.parametrize("deduplicates", [False, True])
+def test_a_message_whose_receipt_was_lost_is_never_twice_in_a_transaction(
+    broker: EmbeddedBroker, *, deduplicates: bool
+) -> None:
+    topic = f"persistent://public/default/receipts-{deduplicates}"
+    admin = Admin(broker.web_url)
+    admin.create(topic)
+    admin.set_deduplication(topic, on=deduplicates)
+    with pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer(topic)
+        producer.send(b"before")
+        transaction = client.new_transaction()
+        broker.faults.on(CommandSendReceipt).close_connection()
+        sent = producer.send_async(b"once", transaction=transaction)
+        if deduplicates:
+            sent.result(timeout=30)
+            transaction.commit()
+        else:
+            with pytest.raises(pulsar.OutcomeUnknown, match="a message of a transaction is not sent again"):
+                sent.result(timeout=30)
+            with pytest.raises(pulsar.TransactionHasOperationFailed):
+                transaction.commit()
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(10_000).data())
+        assert found == ([b"before", b"once"] if deduplicates else [b"before"])

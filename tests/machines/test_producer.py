@@ -242,12 +242,12 @@ def waiting_again() -> Stage:
     return stage
 
 
-def rebind(stage: Stage) -> list[Any]:
+def rebind(stage: Stage, **fields: Any) -> list[Any]:
     """From WAITING to READY; give what the broker's acceptance led to."""
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
     stage.tell(ProducerAttached(stage.connection))
-    return stage.success()
+    return stage.success(**fields)
 
 
 def tokens(effects: list[Any]) -> list[object]:
@@ -1125,3 +1125,34 @@ def test_a_message_in_a_transaction_has_no_send_timeout() -> None:
     stage = ready()
     publish_in(stage, TransactionId(0, 0), "a")
     assert SendTimeoutDue not in stage.timers
+
+
+@pytest.mark.parametrize("last_stored", [-1, 0])
+def test_what_was_written_of_a_transaction_is_written_again_only_where_repeats_are_dropped(last_stored: int) -> None:
+    """The broker names the last sequence id of the producer if it drops repeats."""
+    stage = ready()
+    ours = TransactionId(0, 0)
+    publish_in(stage, ours, "written")
+    stage.publish("plain")
+    stage.tell(Flush("f"))
+    stage.tell(Detached(stage.connection, LOST))
+    publish_in(stage, ours, "waits")
+    effects = rebind(stage, last_sequence_id=last_stored)
+    (sent,) = [effect for effect in effects if isinstance(effect, SendBatches)]
+    kept = [item.token for item in sent.items]
+    if last_stored < 0:
+        assert errors(effects) == [OutcomeUnknown]
+        assert "is not sent again" in str(effects[0].error)
+        assert kept == ["plain", "waits"]
+    else:
+        assert errors(effects) == []
+        assert kept == ["written", "plain", "waits"]
+    assert stage.machine.pending.used == (len(kept), 10 * len(kept))
+
+
+def test_a_flush_ends_with_what_was_not_written_again() -> None:
+    stage = ready()
+    publish_in(stage, TransactionId(0, 0), "written")
+    stage.tell(Flush("f"))
+    stage.tell(Detached(stage.connection, LOST))
+    assert Flushed("f") in rebind(stage)

@@ -10,6 +10,9 @@ Transactions are an exception: before a broker stores the first message of any t
 topic for transactions, and stores plain messages behind it meanwhile. So plain items may overtake those of
 transactions, which keep their order among each other.
 
+They are an exception again when a connection is lost. What was written of a transaction and has no receipt may be
+stored. If the broker does not drop repeats, it fails instead of being sent again: it must not count twice at the commit.
+
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last receipt completes the item. Chunks with a receipt are not written again. A key-based batch has only its last id on
 the wire, so here the lowest is the highest.
@@ -20,7 +23,7 @@ here: the caller that ends an item knows it.
 
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -326,15 +329,27 @@ class PendingMessages(Generic[T]):
 
     def fail_transaction(self, transaction: TransactionId) -> list[FailedSend]:
         """Fail what belongs to a transaction that is over, in order. It is not written again."""
-        over = [
-            item
-            for item in (*self._written, *self._waiting)
-            if isinstance(item, TransactionalSend) and item.transaction == transaction
-        ]
-        for item in over:
-            (self._written if item in self._written else self._waiting).remove(item)
+        return self._fail_some([item for item in self._transactional() if item.transaction == transaction])
+
+    def has_unconfirmed_in_transactions(self) -> bool:
+        """Return whether anything of a transaction was written on an earlier connection, and has no receipt."""
+        return any(item.writes for item in self._transactional())
+
+    def fail_unconfirmed_in_transactions(self) -> list[FailedSend]:
+        """Fail that, in order: written again, it might be stored twice, and count twice with the commit."""
+        return self._fail_some([item for item in self._transactional() if item.writes])
+
+    def _transactional(self) -> Iterator[TransactionalSend[T]]:
+        return (item for item in (*self._written, *self._waiting) if isinstance(item, TransactionalSend))
+
+    def _fail_some(self, items: Sequence[PendingSend[T]]) -> list[FailedSend]:
+        ended = set(map(id, items))
+        self._waiting = [item for item in self._waiting if id(item) not in ended]
+        if self._written:
+            self._written = deque(item for item in self._written if id(item) not in ended)
+        for item in items:
             self.give_back(item.messages, item.size)
-        return [FailedSend(item.token, may_be_stored=item.writes > 0) for item in over]
+        return [FailedSend(item.token, may_be_stored=item.writes > 0) for item in items]
 
     def fail_all(self) -> list[FailedSend]:
         """Fail everything, in order."""
