@@ -11,7 +11,7 @@ topic for transactions, and stores plain messages behind it meanwhile. So plain 
 transactions, which keep their order among each other.
 
 They are an exception again when a connection is lost. What was written of a transaction and has no receipt may be
-stored. If the broker does not drop repeats, it fails instead of being sent again: it must not count twice at the commit.
+stored. If the broker does not drop repeats, it fails instead of being sent again, as it must not be committed twice.
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last receipt completes the item. Chunks with a receipt are not written again. A key-based batch has only its last id on
