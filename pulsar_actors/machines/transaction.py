@@ -125,7 +125,7 @@ ROWS: Final = (
     Row(EndAnswered,           COMMITTING,        COMMITTED,         None,            "complete"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_forgotten",  "fail_as_unknown"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_refused",    "fail"),
-    Row(EndFailed,             COMMITTING,        FAILED,            "is_closing",    "leave_commit_open"),
+    Row(EndFailed,             COMMITTING,        FAILED,            "is_closing",    "end_with_commit_open"),
     Row(EndFailed,             COMMITTING,        COMMIT_UNANSWERED, None,            "leave_commit_open"),
     Row(Commit,                COMMIT_UNANSWERED, COMMITTING,        None,            "repeat_commit"),
     Row(Commit,                FOR_COMMIT,        INTERNAL,          None,            "join"),
@@ -135,7 +135,7 @@ ROWS: Final = (
     Row(Settled,               ABORT_SETTLING,    ABORTING,          None,            "send_abort"),
     Row(EndAnswered,           ABORTING,          ABORTED,           None,            "complete_abort"),
     Row(EndFailed,             ABORTING,          ABORTED,           "is_over_there", "complete_abort"),
-    Row(EndFailed,             ABORTING,          FAILED,            "is_closing",    "leave_abort_open"),
+    Row(EndFailed,             ABORTING,          FAILED,            "is_closing",    "end_with_abort_open"),
     Row(EndFailed,             ABORTING,          ABORT_UNANSWERED,  None,            "leave_abort_open"),
     Row(Abort,                 ABORT_UNANSWERED,  ABORTING,          None,            "repeat_abort"),
     Row(Abort,                 FOR_ABORT,         INTERNAL,          None,            "join"),
@@ -294,6 +294,10 @@ class TransactionMachine(StateMachine, chart=CHART):
         what = "the coordinator has not answered, and may commit it yet; commit() may be called again"
         return [CallsFailed(self._take_callers(), OutcomeUnknown(f"the transaction {self.id}: {what}: {event.error}"))]
 
+    def end_with_commit_open(self, event: EndFailed, now: float) -> Effects:
+        """End. Nobody will call `commit` again."""
+        return [*self._over(AlreadyClosed("the client is closed")), *self.leave_commit_open(event, now)]
+
     def repeat_commit(self, event: Commit, now: float) -> Effects:
         """Commit again."""
         self._callers.append(event.token)
@@ -322,6 +326,10 @@ class TransactionMachine(StateMachine, chart=CHART):
     def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers, who may call `abort` again. Otherwise the coordinator aborts it after its timeout."""
         return [CallsFailed(self._take_callers(), self._operation_failed() or event.error)]
+
+    def end_with_abort_open(self, event: EndFailed, now: float) -> Effects:
+        """End. Nobody will call `abort` again."""
+        return [*self._over(AlreadyClosed("the client is closed")), *self.leave_abort_open(event, now)]
 
     def repeat_abort(self, event: Abort, now: float) -> Effects:
         """Abort again."""
