@@ -9,6 +9,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from pulsar_actors.client.client import Client, context_of
 from pulsar_actors.client.new_transaction import TransactionOpener
 from pulsar_actors.client.transaction import Transaction
 from pulsar_actors.machines.transaction_events import Leave
@@ -16,7 +17,6 @@ from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.wire.transaction_id import TransactionId
 
 if TYPE_CHECKING:
-    from pulsar_actors.client.client import Client
     from pulsar_actors.runtime.transaction_coordinator_actor import OpenedTransaction
 
 
@@ -44,7 +44,7 @@ class SharedTransaction(Transaction):
             self._end(Leave)
 
 
-def open_shared_transaction(client: "Client", timeout: timedelta, number: int) -> SharedTransaction:
+def open_shared_transaction(client: Client, timeout: timedelta, number: int) -> SharedTransaction:
     """Open a transaction that other clients may join. Those with the same number have the same coordinator.
 
     That matters for a client that is cut off, and sends a message after the end of its transaction: brokers may then
@@ -53,15 +53,15 @@ def open_shared_transaction(client: "Client", timeout: timedelta, number: int) -
     return _wait_for(client, _opener(client).open(timeout, number), "opening a transaction")
 
 
-def join_transaction(client: "Client", transaction: TransactionId, timeout: timedelta) -> SharedTransaction:
+def join_transaction(client: Client, transaction: TransactionId, timeout: timedelta) -> SharedTransaction:
     """Take part in a transaction with this timeout that another client has opened."""
     return _wait_for(client, _opener(client).join(transaction, timeout), f"joining transaction {transaction}")
 
 
-def _opener(client: "Client") -> TransactionOpener:
-    return client._context.only(TransactionOpener)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+def _opener(client: Client) -> TransactionOpener:
+    return context_of(client).only(TransactionOpener)
 
 
-def _wait_for(client: "Client", opened: "SlimFuture[OpenedTransaction]", what: str) -> SharedTransaction:
-    context = client._context  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+def _wait_for(client: Client, opened: "SlimFuture[OpenedTransaction]", what: str) -> SharedTransaction:
+    context = context_of(client)
     return SharedTransaction(context.wait_for_answer(opened, what), context.engine, context.pending_calls, client)

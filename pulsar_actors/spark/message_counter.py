@@ -63,7 +63,7 @@ class MessageCounters:
         return counter
 
     def close_others(self, topics: Mapping[TopicName, TopicPosition]) -> None:
-        """Close the readers of partitions that have no backlog, or do not exist any longer."""
+        """Close the readers of partitions that do not exist any longer."""
         for topic in set(self._counters) - set(topics):
             self._counters.pop(topic).close()
 

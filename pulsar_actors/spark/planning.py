@@ -91,7 +91,7 @@ class TriggerLimits:
     ) -> Mapping[TopicName, TopicPosition]:
         """Move the ends of a batch back to the limits; to its start, if it is to be delayed."""
         starts = {topic: start.at(topic) for topic, end in ends.items() if start.at(topic) < end}
-        self._counters.close_others(starts)
+        self._counters.close_others(ends)
         limited = dict(ends)
         if self._messages is not None:
             weights = {topic: self._backlog(topic, at, ends[topic]) for topic, at in starts.items()}

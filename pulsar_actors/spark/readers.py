@@ -110,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._end.write()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the ends of the topics, for the query's progress, and the number of entries left, if it is known."""
+        """Return the ends of the topics, for the query's progress, and the backlog, if it is known."""
         return None if self._end is None else self._open_stream().progress_report(self._end)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:

@@ -2,11 +2,14 @@
 
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import pulsar_actors
 from pulsar_actors.exceptions import PulsarException, TopicNotFound
@@ -196,6 +199,62 @@ def test_each_batch_has_exactly_as_many_messages_as_its_limit_says(
         start = Offsets.read(json.loads(json.dumps(end.write())))
     assert [len(batch) for batch in batches] == [37] * (len(sent) // 37) + [len(sent) % 37]
     assert sorted(text for batch in batches for text in batch) == sorted(sent)
+
+
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
+def test_a_limit_counts_what_tasks_read(broker: Broker, topic: str, make: Make) -> None:
+    """Not what is hidden or aborted, and a message in chunks once."""
+    with pulsar_actors.Client(broker.service_url) as client:
+        producer = client.create_producer(topic, batching_enabled=True)
+        in_chunks = client.create_producer(topic, batching_enabled=False, chunking_enabled=True)
+        aborted, committed = client.new_transaction(), client.new_transaction()
+        producer.send_many([b"1", b"2", b"3"]).result()
+        producer.send_many([b"aborted"] * 5, transaction=aborted).result()
+        in_chunks.send(b"4" * (6 << 20))
+        producer.send_many([b"5", b"6"], transaction=committed).result()
+        producer.send(None)
+        aborted.abort()
+        committed.commit()
+        producer.send_many([b"8", b"9"]).result()
+        open_one = client.new_transaction()
+        producer.send(b"hidden", transaction=open_one)
+        stream = make(startingOffsets="earliest", maxOffsetsPerTrigger=4)
+        start, batches = stream.begin(), []
+        while (end := stream.latest(start, is_limited=True)) != start:
+            batches.append([text[:1] for text in read(broker, stream.spans(start, end))])
+            start = end
+        open_one.abort()
+    assert batches == [[b"1", b"2", b"3", b"4"], [b"5", b"6", b"", b"8"], [b"9"]]
+
+
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 1), st.integers(1, 12)), min_size=1, max_size=12), most=st.integers(1, 15)
+)
+def test_batches_of_any_sizes_are_divided_into_batches_of_the_limit(
+    embedded: Broker, sizes: list[tuple[int, int]], most: int
+) -> None:
+    topic = f"persistent://public/default/limit-{uuid.uuid4().hex}"
+    embedded.admin.create_partitioned(topic, 2)
+    sent = 0
+    with Traffic(embedded.service_url) as traffic:
+        for partition, size in sizes:
+            numbers = [f"{number}" for number in range(sent, sent + size)]
+            traffic.send(f"{topic}-partition-{partition}", numbers, per_batch=size)
+            sent += size
+    texts = {
+        "service.url": embedded.service_url, "topic": topic, "subscriptionprefix": "mine",
+        "startingoffsets": "earliest", "maxoffsetspertrigger": f"{most}",
+    }  # fmt: skip
+    with closing(MicroBatchStream(ReadOptions.parse(texts, is_stream=True))) as stream:
+        start = stream.begin()
+        batches: list[list[bytes]] = []
+        while (end := stream.latest(start, is_limited=True)) != start:
+            batches.append(read(embedded, stream.spans(start, end)))
+            start = end
+    assert [len(batch) for batch in batches] == [most] * (sent // most) + ([sent % most] if sent % most else [])
+    assert sorted(int(text) for batch in batches for text in batch) == list(range(sent))
 
 
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
