@@ -16,6 +16,7 @@ __all__ = [
     "coalesce",
     "column_of",
     "concat_arrays",
+    "fields_of",
     "integer_array",
     "is_text",
     "multiply_add",
@@ -72,6 +73,13 @@ def coalesce(values: Array, otherwise: Array) -> Array:
     """Replace the nulls of a column by the values of another."""
     array: Array = _PYARROW_COMPUTE.coalesce(values, otherwise)
     return array
+
+
+def fields_of(array: Array) -> list[Array]:
+    """Return the fields of a column of structs. Where a struct is null, they are."""
+    untyped: Any = array
+    fields: list[Array] = untyped.flatten()
+    return fields
 
 
 def record_batch(arrays: list[Array], schema: pa.Schema) -> pa.RecordBatch:

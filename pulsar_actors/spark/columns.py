@@ -1,7 +1,7 @@
 """Messages as rows: the columns of `format("pulsar")`, and record batches of them.
 
 The columns are those of the Scala connector, and some more. A query with a schema of its own gets the columns of that
-schema, and may have the value and the keys as text.
+schema, and may have the value and the keys as text. Topics with a schema have typed columns (see `typed_columns.py`).
 
 To build columns message by message would be slow. The messages of one entry share its topic, producer and publish time.
 Messages without a key or properties share one metadata object. The ids of an entry's messages begin with the same
@@ -45,31 +45,48 @@ from pulsar_actors.spark.arrow import (
     take_rows,
     values_of,
 )
+from pulsar_actors.spark.avro_types import TypedValue
 from pulsar_actors.spark.row_messages import LATEST_MS
+from pulsar_actors.spark.typed_columns import Row, TopicColumns
 from pulsar_actors.wire.batch import metadata_of
 from pulsar_actors.wire.protobuf import readable, signed
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.topic_position import TopicPosition
 
-__all__ = ["SCHEMA", "Columns", "MessageTable", "OwnMetadata"]
+__all__ = ["SCHEMA", "Columns", "MessageTable", "OwnMetadata", "needs_types", "schema_with"]
 
 
 class Columns:
-    """The columns of one query."""
+    """The columns of one query: those of messages, and those that the topic's schema gives, if it is used."""
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, typed: TopicColumns | None = None) -> None:
         names = schema.fieldNames()
         if not names or len(names) > len(set(names)):
             raise InvalidConfiguration(f"the schema is to name each column once, and one at least: it has {names}")
+        types = {} if typed is None else typed.types
+        self._typed = typed
+        self._typed_names = {field.name for field in schema.fields if _is_typed(field, types)}
         for field in schema.fields:
-            _check(field)
+            if field.name not in self._typed_names:
+                _check(field, types)
         self._fields = schema.fields
-        self._schema = pa.schema([_arrow_field(field) for field in schema.fields])
+        self._schema = pa.schema(
+            [
+                pa.field(field.name, types[field.name].arrow, field.nullable)
+                if field.name in self._typed_names
+                else _arrow_field(field)
+                for field in schema.fields
+            ]
+        )
 
     def batch(self, entries: Sequence[EntryContents]) -> pa.RecordBatch:
         """Make the rows of some entries, at least one."""
         table, schema = MessageTable(entries), self._schema
-        columns = [_column(table, *one) for one in zip(schema.names, schema.types, strict=True)]
+        typed = {} if self._typed is None or not self._typed_names else self._typed.arrays(table.rows())
+        columns = [
+            typed[name] if name in self._typed_names else _column(table, name, kind)
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        ]
         for column, field in zip(columns, self._fields, strict=True):
             if column.null_count and not field.nullable:
                 raise WrongContent(_null_error(table, field.name, column))
@@ -95,10 +112,37 @@ def _arrow_field(field: StructField) -> "pa.Field[Any]":
     return pa.field(field.name, kind, field.nullable)
 
 
-def _check(field: StructField) -> None:
+def schema_with(typed: TopicColumns | None) -> StructType:
+    """Return the columns of a query without a schema of its own."""
+    if typed is None:
+        return SCHEMA
+    fields = [StructField(name, one.spark) for name, one in typed.types.items()]
+    return StructType([*fields, *(field for field in SCHEMA.fields if field.name != "value")])
+
+
+def needs_types(schema: StructType) -> bool:
+    """Return whether a query's columns are not all those of any message."""
+    try:
+        Columns(schema)
+    except InvalidConfiguration:
+        return True
+    return False
+
+
+def _is_typed(field: StructField, types: Mapping[str, TypedValue]) -> bool:
+    """Return whether a column is the one that the topic's schema gives. `value` may be the payload as well."""
+    typed = types.get(field.name)
+    return typed is not None and typed.spark.simpleString() == field.dataType.simpleString()
+
+
+def _check(field: StructField, types: Mapping[str, TypedValue]) -> None:
     kind = _TYPES.get(field.name)
     if kind is None:
-        raise InvalidConfiguration(f"a message has no column {field.name}: it has {', '.join(_ORDER)}")
+        typed = types.get(field.name)
+        if typed is not None:
+            shown = f"{typed.spark.simpleString()}, not {field.dataType.simpleString()}"
+            raise InvalidConfiguration(f"{field.name} is of type {shown}, by the schema of the topic")
+        raise InvalidConfiguration(f"a message has no column {field.name}: it has {', '.join([*types, *_ORDER])}")
     takes = [kind, _TEXT] if field.name in _MAY_BE_TEXT else [kind]
     names = [one.simpleString() for one in takes]  # the same whether nulls are allowed or not
     if field.dataType.simpleString() not in names:
@@ -202,11 +246,22 @@ class MessageTable:
 
     def values(self) -> Array:
         """Make the column of payloads; a tombstone has null."""
-        payloads: Sequence[bytes | None] = self._payloads
-        if any(own.null_value for own in self._own_metadata_list):
-            owns = map(self._own_metadata_list.__getitem__, self._own_numbers)
-            payloads = [None if own.null_value else one for own, one in zip(owns, payloads, strict=True)]
-        return array_of(payloads, pa.binary())
+        return array_of(self._payloads_or_none(), pa.binary())
+
+    def rows(self) -> list[Row]:
+        """Return the messages, for columns by the topic's schema."""
+        keys: Sequence[bytes | None] = [None]
+        if any(own.HasField("partition_key") for own in self._own_metadata_list):
+            keys = values_of(self.of_messages(_key, pa.binary()))
+        entries = [self._contents[number].entry for number in self._entry_numbers]
+        payloads = self._payloads_or_none()
+        return list(map(Row, entries, payloads, keys if len(keys) == len(payloads) else repeat(None)))
+
+    def _payloads_or_none(self) -> Sequence[bytes | None]:
+        if not any(own.null_value for own in self._own_metadata_list):
+            return self._payloads
+        owns = map(self._own_metadata_list.__getitem__, self._own_numbers)
+        return [None if own.null_value else one for own, one in zip(owns, self._payloads, strict=True)]
 
     def message_ids(self) -> Array:
         """Make the column of message ids, as `MessageId.serialize` writes them."""

@@ -3,22 +3,28 @@
 Spark finds it by itself, through the module `pyspark_pulsar`.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from pulsar_actors.exceptions import InvalidConfiguration
-from pulsar_actors.spark.columns import SCHEMA
-from pulsar_actors.spark.options import ReadOptions, SinkOptions, check_names
+from pulsar_actors.runtime.schema_versions import StoredSchema
+from pulsar_actors.spark.columns import Columns, needs_types, schema_with
+from pulsar_actors.spark.options import ReadOptions, SinkOptions, check_names, stored_schema
 from pulsar_actors.spark.readers import BatchReader, StreamReader
+from pulsar_actors.spark.typed_columns import TopicColumns
 from pulsar_actors.spark.writers import BatchWriter, StreamWriter
 
 __all__ = ["PulsarDataSource"]
 
+_NOT_ASKED: Final = StoredSchema(-1, b"", {}, b"")
+
 
 class PulsarDataSource(DataSource):
-    """Pulsar topics as tables and streams."""
+    """Pulsar topics as tables and streams. `_stored` is the schema of the topics, once it was asked for."""
+
+    _stored: StoredSchema | None = _NOT_ASKED
 
     @classmethod
     def name(cls) -> str:
@@ -28,11 +34,12 @@ class PulsarDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of a query without a schema. As `load()` asks for them, a misspelt option fails there."""
         check_names(self._option_texts())
-        return SCHEMA
+        return schema_with(self._typed())
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of `spark.read`."""
-        return BatchReader(ReadOptions.parse(self._option_texts(), is_stream=False), schema)
+        options = ReadOptions.parse(self._option_texts(), is_stream=False)
+        return BatchReader(options, Columns(schema, self._typed() if needs_types(schema) else None))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Return the writer of `df.write`."""
@@ -42,11 +49,17 @@ class PulsarDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """Return the reader of `spark.readStream`."""
-        return StreamReader(self._option_texts(), schema)
+        return StreamReader(self._option_texts(), schema, self._typed)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """Return the writer of `df.writeStream`. It appends each batch, whatever the output mode."""
         return StreamWriter(SinkOptions.parse(self._option_texts()), schema)
+
+    def _typed(self) -> TopicColumns | None:
+        """Return the columns that the topic's schema gives; None if it has none, or if bytes are wanted."""
+        if self._stored == _NOT_ASKED:
+            self._stored = stored_schema(self._option_texts())
+        return None if self._stored is None else TopicColumns(self._stored)
 
     def _option_texts(self) -> dict[str, Any]:
         return dict(self.options)

@@ -5,15 +5,18 @@ one, and an option that belongs to another kind of query is refused as well: a q
 the user has given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
+
+from pyspark.sql.types import StructField
 
 from pulsar_actors.client.consumer_options import ReaderOptions
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.runtime.schema_versions import StoredSchema
 from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.exactly_once import ExactlyOnce
@@ -30,16 +33,18 @@ from pulsar_actors.spark.prefixed_options import (
 )
 from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
 from pulsar_actors.spark.topics import TopicChoice
+from pulsar_actors.spark.typed_columns import schema_of_topics
+from pulsar_actors.spark.typed_rows import FORMATS, RecordEncoder, record_encoder
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TOPIC_START
 
-__all__ = ["DEFAULT_PREFIX", "ReadOptions", "SinkOptions", "check_names"]
+__all__ = ["DEFAULT_PREFIX", "ReadOptions", "SinkOptions", "check_names", "stored_schema"]
 
 
 _EVERYWHERE: Final = ("service.url", "admin.url")
 _READING: Final = (
     "topic", "topics", "topicsPattern", "startingOffsets", "startingTime", "subscriptionPrefix", "failOnDataLoss",
-    "minPartitions", "allowDifferentTopicSchemas", "waitingForNonExistedTopic", "pollTimeoutMs",
+    "minPartitions", "allowDifferentTopicSchemas", "waitingForNonExistedTopic", "pollTimeoutMs", "valueAs",
 )  # fmt: skip
 _READING_ONCE: Final = ("endingOffsets", "endingTime")
 _STREAMING: Final = (
@@ -47,7 +52,7 @@ _STREAMING: Final = (
 )  # fmt: skip
 _WRITING: Final = (
     "topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn", "writerName", "exactlyOnce", "controlTopic",
-    "transactionTimeoutMs",
+    "transactionTimeoutMs", "valueAs",
 )  # fmt: skip
 
 DEFAULT_PREFIX: Final = "spark-pulsar"
@@ -99,7 +104,7 @@ class ReadOptions:
         ending = parse_offset_bounds(texts, "ending", Latest())
         if not is_stream:
             _refuse_empty_range(starting, ending)
-        parse_boolean("allowDifferentTopicSchemas", texts.get("allowdifferenttopicschemas", "false"))
+        _wants_columns(texts)
         reader = READER_OPTIONS.parse(texts)
         ReaderOptions(topic="any", start_message_id=MessageId.earliest, **reader)  # for its checks
         read = cls(
@@ -123,6 +128,25 @@ class ReadOptions:
         if is_stream and not HAS_ADMISSION_CONTROL:
             _require_admission_control(read)
         return read
+
+
+def stored_schema(options: Mapping[str, str]) -> StoredSchema | None:
+    """Return the schema by which a query's columns are typed, if there is one and it is wanted."""
+    texts = {name.lower(): text for name, text in options.items()}
+    if not _wants_columns(texts):
+        return None
+    may_differ = _flag(texts, "allowDifferentTopicSchemas", default=False)
+    topics = TopicChoice.parse(texts, waits=_flag(texts, "waitingForNonExistedTopic", default=False))
+    with ClusterAccess.parse(texts).client() as client:
+        return schema_of_topics(client, topics.partitions(client), may_differ=may_differ)
+
+
+def _wants_columns(texts: Mapping[str, str]) -> bool:
+    parse_boolean("allowDifferentTopicSchemas", texts.get("allowdifferenttopicschemas", "false"))
+    wanted = texts.get("valueas", "columns").strip().lower()
+    if wanted not in {"columns", "bytes"}:
+        raise InvalidConfiguration(f"valueAs takes columns or bytes, got {wanted!r}")
+    return wanted == "columns"
 
 
 def _require_admin_url(read: ReadOptions) -> None:
@@ -171,6 +195,8 @@ class SinkOptions:
     idempotence: Idempotence | None
     exactly_once: ExactlyOnce | None
     writer_name: str | None
+    record_format: str | None
+    """The format of records, if rows are written as such: avro or json."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
@@ -187,9 +213,18 @@ class SinkOptions:
             _idempotence(texts, producer),
             _exactly_once(texts, name),
             texts.get("writername"),
+            _record_format(texts, name),
         )
         sink._check(name, texts)
         return sink
+
+    def record_encoder(self, fields: Sequence[StructField]) -> RecordEncoder | None:
+        """Return the encoder of rows that are written as records, whose schema the broker has taken."""
+        if self.record_format is None or self.topic is None:
+            return None
+        topic, kind = TopicName.parse(self.topic), FORMATS[self.record_format]
+        with self.cluster.client() as client:
+            return record_encoder(client, topic, fields, kind)
 
     def _check(self, topic: TopicName | None, texts: Mapping[str, str]) -> None:
         """Check what concerns several options."""
@@ -215,6 +250,17 @@ def _idempotence(texts: Mapping[str, str], producer: Mapping[str, Any]) -> Idemp
         if is_given:
             raise InvalidConfiguration(f"{option} goes with idempotent=true")
     return None
+
+
+def _record_format(texts: Mapping[str, str], topic: TopicName | None) -> str | None:
+    text = texts.get("valueas", "bytes").strip().lower()
+    if text == "bytes":
+        return None
+    if text not in FORMATS:
+        raise InvalidConfiguration(f"valueAs takes bytes, avro or json to write, got {text!r}")
+    if topic is None:
+        raise InvalidConfiguration("records are written to one topic: give it as option topic")
+    return text
 
 
 def _exactly_once(texts: Mapping[str, str], topic: TopicName | None) -> ExactlyOnce | None:

@@ -7,7 +7,7 @@ The options of a stream are parsed when the reader is first used: if the constru
 its own instead of the reason.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from pulsar_actors.exceptions import InvalidConfiguration
-from pulsar_actors.spark.columns import Columns
+from pulsar_actors.spark.columns import Columns, needs_types
 from pulsar_actors.spark.micro_batches import MicroBatchStream
 from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import ReadOptions
@@ -30,6 +30,7 @@ from pulsar_actors.spark.pyspark_compat import (
     SupportsTriggerAvailableNow,
 )
 from pulsar_actors.spark.read_task import record_batches
+from pulsar_actors.spark.typed_columns import TopicColumns
 from pulsar_actors.wire.topic_position import TOPIC_START
 
 __all__ = ["BatchReader", "StreamReader"]
@@ -38,9 +39,9 @@ __all__ = ["BatchReader", "StreamReader"]
 class BatchReader(DataSourceReader):
     """The reader of `spark.read`: plans on the driver, and, as a copy, reads in the workers."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, columns: Columns) -> None:
         self._options = options
-        self._columns = Columns(schema)
+        self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the spans of the tasks."""
@@ -70,15 +71,20 @@ class BatchReader(DataSourceReader):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of `spark.readStream`, for one query."""
 
-    def __init__(self, texts: Mapping[str, str], schema: StructType) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], schema: StructType, typed: Callable[[], TopicColumns | None] | None
+    ) -> None:
         self._texts = texts
         self._schema = schema
+        self._typed = typed  # asks for the topic's schema, on the driver
         self._stream: MicroBatchStream | None = None
         self._end: Offsets | None = None  # the end of the last batch that was planned
 
     @cached_property
     def _options_and_columns(self) -> tuple[ReadOptions, Columns]:
-        return ReadOptions.parse(self._texts, is_stream=True), Columns(self._schema)
+        options = ReadOptions.parse(self._texts, is_stream=True)
+        typed = self._typed() if self._typed is not None and needs_types(self._schema) else None
+        return options, Columns(self._schema, typed)
 
     # On the driver.
 
@@ -139,4 +145,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._stream
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_stream": None}
+        self._options_and_columns  # noqa: B018 - the workers do not ask for the schema
+        return {**self.__dict__, "_stream": None, "_typed": None}

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Final, cast
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from pulsar_actors.client.message_builder import MAX_INT64
 from pulsar_actors.client.validation import optional, whole_number
@@ -18,9 +18,18 @@ from pulsar_actors.exceptions import InvalidConfiguration, InvalidMessage, Wrong
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.send_queue import MessageHeader, UnbatchableOptions, new_message_header
 from pulsar_actors.spark.arrow import Array, bytes_of, column_of, values_of
+from pulsar_actors.spark.typed_rows import RecordEncoder
 from pulsar_actors.wire.fast_encode import encode_single_message
 
-__all__ = ["LATEST_MS", "NO_FIELDS", "MessageFields", "RowConverter", "encode_row_metadata", "payload_of"]
+__all__ = [
+    "LATEST_MS",
+    "NO_FIELDS",
+    "MessageFields",
+    "RowConverter",
+    "encode_row_metadata",
+    "payload_of",
+    "record_fields",
+]
 
 
 class MessageFields(NamedTuple):
@@ -64,18 +73,25 @@ _FIELD_OF_COLUMN: Final[Mapping[str, str]] = {
 
 
 class RowConverter:
-    """Converts the rows of one query; `topic` is the topic of all rows, None if the rows have a column for it."""
+    """Converts the rows of one query; `topic` is the topic of all rows, None if the rows have a column for it.
 
-    def __init__(self, schema: StructType, topic: str | None, sequence_column: str | None) -> None:
+    With a `record`, its fields are no columns of messages, and there is no column `value` but one of its fields.
+    """
+
+    def __init__(
+        self, schema: StructType, topic: str | None, sequence_column: str | None, record: RecordEncoder | None = None
+    ) -> None:
         names = schema.fieldNames()
+        self._record = record
+        in_record = set() if record is None else set(record.fields)
         self._sequence_column = sequence_column
         if sequence_column is not None:
             _check_sequence(schema, sequence_column)
-        if "value" not in names:
+        if record is None and "value" not in names:
             hint = "rename the column, or make one of several: to_json(struct('*')).alias('value')"
             raise InvalidConfiguration(f"the rows to write have no column value, but {', '.join(names)}: {hint}")
         for field in schema.fields:
-            if field.name == sequence_column:
+            if field.name == sequence_column or field.name in in_record:
                 continue
             takes = _COLUMN_TYPES.get(field.name)
             if takes is None and field.name not in _READ_ONLY_COLUMNS:
@@ -95,11 +111,11 @@ class RowConverter:
 
     def messages(self, batch: pa.RecordBatch) -> tuple[list[bytes], list[MessageHeader | None]]:
         """Return the payloads of rows, and the metadata of each."""
-        payloads: list[Any] = bytes_of(column_of(batch, "value"))
+        payloads = self._payloads(batch)
         all_columns: dict[str, Array] = {name: column_of(batch, name) for name in self._field_of_column}
         columns = {name: column for name, column in all_columns.items() if column.null_count < batch.num_rows}
         if not columns and None not in payloads:
-            return payloads, [None] * len(payloads)
+            return cast("list[bytes]", payloads), [None] * len(payloads)
         fields = [NO_FIELDS] * len(payloads)
         if columns:
             names = [self._field_of_column[name] for name in columns]
@@ -110,6 +126,9 @@ class RowConverter:
             for payload, one in zip(payloads, fields, strict=True)
         ]
         return [payload or b"" for payload in payloads], metadata
+
+    def _payloads(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
+        return bytes_of(column_of(batch, "value")) if self._record is None else self._record.payloads(batch)
 
     def sequence(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the numbers of the rows in the sequence column, if there is one."""
@@ -125,10 +144,16 @@ class RowConverter:
         return topics
 
 
+def record_fields(schema: StructType) -> list[StructField]:
+    """Return the columns that are fields, if rows are written as records: all but those of the message itself."""
+    of_messages = {*_COLUMN_TYPES, *_READ_ONLY_COLUMNS} - {"value"}
+    return [field for field in schema.fields if field.name not in of_messages]
+
+
 def _unknown_column_hint(name: str) -> str:
     near = get_close_matches(f"__{name.lstrip('_')}", _COLUMN_TYPES, 1)
     rather = f"{near[0]} is one, if that is meant; or else " if near else ""
-    return f"{rather}put it into value, with to_json(), or into __messageProperties"
+    return f"{rather}put it into value, with to_json(), or write records, with valueAs=avro"
 
 
 def _check_sequence(schema: StructType, name: str) -> None:

@@ -22,7 +22,7 @@ from pulsar_actors.spark.client_pool import POOL, PooledClient, TaskSender
 from pulsar_actors.spark.exactly_once import BatchTransaction, Written
 from pulsar_actors.spark.idempotence import RisingSequence
 from pulsar_actors.spark.options import SinkOptions
-from pulsar_actors.spark.row_messages import RowConverter
+from pulsar_actors.spark.row_messages import RowConverter, record_fields
 from pulsar_actors.spark.running_task import RunningTask
 
 __all__ = ["BatchWriter", "StreamWriter"]
@@ -92,7 +92,8 @@ class _WriteTask:
         self._is_stream = is_stream
         self._job = secrets.token_hex(8)  # the name of a job that has none, and is not run again
         column = None if options.idempotence is None else options.idempotence.column
-        self._converter = RowConverter(schema, options.topic, column)
+        self._record = options.record_encoder(record_fields(schema))
+        self._converter = RowConverter(schema, options.topic, column, self._record)
         self._transaction: BatchTransaction | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -127,6 +128,8 @@ class _WriteTask:
             within = None if batch is None else batch.id
             numbers = self._converter.sequence(first)[:1]
             idempotence, producer = self._options.idempotence, self._options.producer
+            if self._record is not None:
+                producer = {**producer, "schema": self._record.schema}
             if idempotence is not None:
                 producer = idempotence.arguments(task, job, producer, numbers, within)
             return self._send_rows(TaskSender(pooled, producer, transaction), batches)
