@@ -33,8 +33,17 @@ from pyspark.sql.types import (
 
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.schema.codec import items_of
 
-__all__ = ["TypedValue", "avro_value", "json_value"]
+__all__ = [
+    "Convert",
+    "TypedValue",
+    "avro_value",
+    "json_value",
+    "microseconds_of_day",
+    "milliseconds_of_day",
+    "same",
+]
 
 Convert: TypeAlias = Callable[[Any], Any]
 
@@ -59,11 +68,13 @@ def json_value(definition: Any) -> TypedValue:  # noqa: ANN401 - JSON
     return _Walk(_OF_JSON).value(definition, "value", "")
 
 
-def _milliseconds_of_day(value: time) -> int:
-    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
+def milliseconds_of_day(value: time) -> int:
+    """Return a time as Avro's time-millis."""
+    return microseconds_of_day(value) // 1000
 
 
-def _microseconds_of_day(value: time) -> int:
+def microseconds_of_day(value: time) -> int:
+    """Return a time as Avro's time-micros."""
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
@@ -100,8 +111,8 @@ _PRIMITIVES: Final[Mapping[str, TypedValue]] = {
 }
 _LOGICAL: Final[Mapping[tuple[str, str], TypedValue]] = {
     ("int", "date"): TypedValue(DateType(), pa.date32()),
-    ("int", "time-millis"): TypedValue(IntegerType(), pa.int32(), _milliseconds_of_day),
-    ("long", "time-micros"): TypedValue(LongType(), pa.int64(), _microseconds_of_day),
+    ("int", "time-millis"): TypedValue(IntegerType(), pa.int32(), milliseconds_of_day),
+    ("long", "time-micros"): TypedValue(LongType(), pa.int64(), microseconds_of_day),
     ("long", "timestamp-millis"): TypedValue(TimestampType(), _UTC_TIME),
     ("long", "timestamp-micros"): TypedValue(TimestampType(), _UTC_TIME),
     ("long", "local-timestamp-millis"): TypedValue(TimestampNTZType(), _LOCAL_TIME),
@@ -137,7 +148,7 @@ class _Walk:
     def value(self, definition: Any, where: str, namespace: str) -> TypedValue:  # noqa: ANN401, PLR0911 - JSON; a type each
         """Return the type of a definition."""
         if isinstance(definition, list):
-            return self._union(definition, where, namespace)
+            return self._union(items_of(definition), where, namespace)
         if isinstance(definition, str):
             return self._types.get(definition) or self._named(definition, where, namespace)
         kind = definition["type"]
@@ -192,17 +203,13 @@ class _Walk:
     def _array(self, definition: Mapping[str, Any], where: str, namespace: str) -> TypedValue:
         item = self.value(definition["items"], f"{where}[]", namespace)
         each = _or_none(item)
-        convert = None if each is None else lambda values: [each(one) for one in values]
+        convert = None if each is None else _in_list(each)
         return TypedValue(ArrayType(item.spark), pa.list_(pa.field("element", item.arrow)), convert)
 
     def _map(self, definition: Mapping[str, Any], where: str, namespace: str) -> TypedValue:
         item = self.value(definition["values"], f"{where}{{}}", namespace)
-        each = _or_none(item) or _same
-        return TypedValue(
-            MapType(StringType(), item.spark),
-            pa.map_(pa.string(), item.arrow),
-            lambda pairs: [(key, each(one)) for key, one in pairs.items()],
-        )
+        pairs = _in_pairs(_or_none(item) or same)
+        return TypedValue(MapType(StringType(), item.spark), pa.map_(pa.string(), item.arrow), pairs)
 
     def _record(self, definition: Mapping[str, Any], where: str, namespace: str) -> TypedValue:
         namespace = definition.get("namespace", definition["name"].rpartition(".")[0] or namespace)
@@ -227,6 +234,20 @@ class _Walk:
         return (lambda record: _converted({**record}, each)) if each else None
 
 
+def _in_list(each: Convert) -> Convert:
+    def convert(values: list[Any]) -> list[Any]:
+        return [each(one) for one in values]
+
+    return convert
+
+
+def _in_pairs(each: Convert) -> Convert:
+    def convert(pairs: dict[str, Any]) -> list[tuple[str, Any]]:
+        return [(key, each(one)) for key, one in pairs.items()]
+
+    return convert
+
+
 def _converted(record: dict[str, Any], each: Mapping[str, Convert]) -> dict[str, Any]:
     for name, convert in each.items():
         record[name] = convert(record.get(name))
@@ -239,7 +260,8 @@ def _or_none(value: TypedValue) -> Convert | None:
     return None if convert is None else lambda one: None if one is None else convert(one)
 
 
-def _same(value: Any) -> Any:  # noqa: ANN401 - any value
+def same(value: Any) -> Any:  # noqa: ANN401 - any value
+    """Return a value as it is."""
     return value
 
 

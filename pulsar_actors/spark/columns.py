@@ -63,7 +63,7 @@ class Columns:
         names = schema.fieldNames()
         if not names or len(names) > len(set(names)):
             raise InvalidConfiguration(f"the schema is to name each column once, and one at least: it has {names}")
-        types = {} if typed is None else typed.types
+        types: Mapping[str, TypedValue] = {} if typed is None else typed.types
         self._typed = typed
         self._typed_names = {field.name for field in schema.fields if _is_typed(field, types)}
         for field in schema.fields:
@@ -82,8 +82,10 @@ class Columns:
     def batch(self, entries: Sequence[EntryContents]) -> pa.RecordBatch:
         """Make the rows of some entries, at least one."""
         table, schema = MessageTable(entries), self._schema
-        typed = {} if self._typed is None or not self._typed_names else self._typed.arrays(table.rows())
-        columns = [
+        typed: Mapping[str, Array] = {}
+        if self._typed is not None and self._typed_names:
+            typed = self._typed.arrays(table.rows())
+        columns: list[Array] = [
             typed[name] if name in self._typed_names else _column(table, name, kind)
             for name, kind in zip(schema.names, schema.types, strict=True)
         ]

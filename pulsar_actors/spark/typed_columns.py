@@ -7,7 +7,6 @@ A tombstone has null in all columns.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import time
 from functools import cached_property
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from pyspark.sql.types import (
     LongType,
     ShortType,
     StringType,
+    StructType,
     TimestampNTZType,
     TimestampType,
 )
@@ -36,7 +36,13 @@ from pulsar_actors.schema.automatic import schema_of
 from pulsar_actors.schema.key_value import halves_of, split_inline
 from pulsar_actors.schema.schema_avro import AvroSchema
 from pulsar_actors.spark.arrow import Array, array_of, as_text, fields_of
-from pulsar_actors.spark.avro_types import TypedValue, avro_value, json_value
+from pulsar_actors.spark.avro_types import (
+    TypedValue,
+    avro_value,
+    json_value,
+    microseconds_of_day,
+    milliseconds_of_day,
+)
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["Row", "TopicColumns", "schema_of_topics"]
@@ -66,11 +72,10 @@ class TopicColumns:
         if self._halves is not None:
             return {name: half.type for name, half in zip(("key", "value"), self._halves, strict=True)}
         whole = self._whole.type
-        if not pa.types.is_struct(whole.arrow):
+        if not isinstance(whole.spark, StructType):
             return {"value": whole}
         return {
-            name: TypedValue(field.dataType, whole.arrow.field(name).type)
-            for name, field in zip(whole.spark.fieldNames(), whole.spark.fields, strict=True)  # type: ignore[attr-defined]
+            field.name: TypedValue(field.dataType, whole.arrow.field(field.name).type) for field in whole.spark.fields
         }
 
     def arrays(self, rows: Sequence[Row]) -> Mapping[str, Array]:
@@ -217,14 +222,6 @@ _DECODERS: Final[Mapping[int, Callable[[StoredSchema], tuple[TypedValue, Decode]
 }
 
 
-def _milliseconds(value: time) -> int:
-    return _microseconds(value) // 1000
-
-
-def _microseconds(value: time) -> int:
-    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-
-
 _INSTANT: Final = TypedValue(TimestampType(), pa.timestamp("us", "UTC"))
 _PRIMITIVES: Final[Mapping[SchemaType, TypedValue]] = {
     SchemaType.STRING: TypedValue(StringType(), pa.string()),
@@ -240,8 +237,8 @@ _PRIMITIVES: Final[Mapping[SchemaType, TypedValue]] = {
     SchemaType.INSTANT: _INSTANT,
     SchemaType.LOCAL_DATE: TypedValue(DateType(), pa.date32()),
     SchemaType.LOCAL_DATE_TIME: TypedValue(TimestampNTZType(), pa.timestamp("us")),
-    SchemaType.TIME: TypedValue(IntegerType(), pa.int32(), _milliseconds),
-    SchemaType.LOCAL_TIME: TypedValue(LongType(), pa.int64(), _microseconds),
+    SchemaType.TIME: TypedValue(IntegerType(), pa.int32(), milliseconds_of_day),
+    SchemaType.LOCAL_TIME: TypedValue(LongType(), pa.int64(), microseconds_of_day),
 }
 """Times of a day are whole numbers: milliseconds, or microseconds, as Avro has them."""
 

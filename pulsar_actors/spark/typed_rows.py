@@ -9,7 +9,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
@@ -22,15 +22,14 @@ from pulsar_actors.exceptions import (
     TopicNotFound,
     WrongContent,
 )
+from pulsar_actors.schema.codec import items_of
 from pulsar_actors.schema.schema_avro import AvroSchema
 from pulsar_actors.spark.arrow import column_of
-from pulsar_actors.spark.avro_types import avro_value, json_value
+from pulsar_actors.spark.avro_types import Convert, avro_value, json_value, same
 from pulsar_actors.spark.client_pool import refusal_about
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["FORMATS", "RecordEncoder", "record_encoder"]
-
-Convert: TypeAlias = Callable[[Any], Any]
 
 FORMATS: Final[Mapping[str, SchemaType]] = {"avro": SchemaType.AVRO, "json": SchemaType.JSON}
 
@@ -74,7 +73,7 @@ class RecordEncoder:
     def _encoder(self) -> Callable[[dict[str, Any]], bytes]:
         if self._kind is SchemaType.AVRO:
             return AvroSchema(None, dict(self._definition)).encode
-        dump = _json_of(self._definition) or _same
+        dump = _json_of(self._definition) or same
 
         def encode(record: dict[str, Any]) -> bytes:
             return json.dumps(dump(record), separators=(",", ":"), allow_nan=False).encode()
@@ -103,19 +102,19 @@ def _definition_for(
     except TopicNotFound:  # also of a topic that has no schema
         return derived_definition("Row", fields)
     if stored.type != kind:
-        known = SchemaType(stored.type).name if stored.type in set(SchemaType) else str(stored.type)
-        raise InvalidConfiguration(f"{topic} has a schema of type {known}, and valueAs={kind.name.lower()}")
-    definition = json.loads(stored.data)
-    if not isinstance(definition, dict) or definition.get("type") != "record":
-        raise InvalidConfiguration(f"the schema of {topic} is no record, but {json.dumps(definition)}")
+        other = SchemaType(stored.type).name if stored.type in set(SchemaType) else str(stored.type)
+        raise InvalidConfiguration(f"{topic} has a schema of type {other}, and valueAs={kind.name.lower()}")
+    definition: dict[str, Any] = json.loads(stored.data)
     try:
-        known_type = (avro_value if kind is SchemaType.AVRO else json_value)(definition).spark
+        known = (avro_value if kind is SchemaType.AVRO else json_value)(definition).spark
     except InvalidConfiguration:  # it has types that Spark does not have
-        known_type = StructType()
-    if _named_types(known_type.fields) == _named_types(fields):  # type: ignore[attr-defined] # of a record
+        known = StructType()
+    if not isinstance(known, StructType):
+        raise InvalidConfiguration(f"the schema of {topic} is no record, but {json.dumps(definition)}")
+    if _named_types(known.fields) == _named_types(fields):
         return definition
-    space = {"namespace": definition["namespace"]} if "namespace" in definition else {}
-    return {**derived_definition(definition["name"], fields), **space}
+    named = {key: definition[key] for key in ("namespace",) if key in definition}
+    return {**derived_definition(definition["name"], fields), **named}
 
 
 def _named_types(fields: Sequence[StructField]) -> dict[str, str]:
@@ -171,15 +170,28 @@ def _type(kind: DataType, name: str) -> Any:  # noqa: ANN401 - JSON
 def _with_dicts(kind: Any) -> Convert | None:  # noqa: ANN401 - a DataType of Arrow's
     """Return the conversion of Python values that Arrow gives: its maps are lists of pairs."""
     if pa.types.is_map(kind):
-        each = _with_dicts(kind.item_type) or _same
-        return lambda pairs: None if pairs is None else {key: each(one) for key, one in pairs}
+        return _dict_of(_with_dicts(kind.item_type) or same)
     if pa.types.is_list(kind):
         item = _with_dicts(kind.value_type)
-        return None if item is None else lambda values: None if values is None else [item(one) for one in values]
+        return None if item is None else _list_of(item)
     if pa.types.is_struct(kind):
-        inner = {field.name: convert for field in kind if (convert := _with_dicts(field.type)) is not None}
+        inner = {field.name: convert for field in list[Any](kind) if (convert := _with_dicts(field.type)) is not None}
         return _each_of(inner) if inner else None
     return None
+
+
+def _dict_of(each: Convert) -> Convert:
+    def convert(pairs: list[tuple[str, Any]] | None) -> dict[str, Any] | None:
+        return None if pairs is None else {key: each(one) for key, one in pairs}
+
+    return convert
+
+
+def _list_of(each: Convert) -> Convert:
+    def convert(values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else [each(one) for one in values]
+
+    return convert
 
 
 def _each_of(converts: Mapping[str, Convert]) -> Convert:
@@ -193,19 +205,26 @@ def _each_of(converts: Mapping[str, Convert]) -> Convert:
 
 def _json_of(definition: Any) -> Convert | None:  # noqa: ANN401 - JSON; a line for each type
     """Return the conversion of a value to what `json` writes: numbers for times, texts for bytes and decimals."""
-    match definition:
-        case list():
-            (convert,) = [_json_of(one) for one in definition if one != "null"] or [None]
-            return None if convert is None else lambda value: None if value is None else convert(value)
-        case "bytes":
-            return lambda value: b64encode(value).decode()
-        case dict():
-            logical = _JSON_OF_LOGICAL.get(definition.get("logicalType"))
-            if logical is not None:
-                return logical
-            return _json_of_kind(definition)
-        case _:
-            return None
+    if isinstance(definition, list):
+        (convert,) = [_json_of(one) for one in items_of(definition) if one != "null"] or [None]
+        return None if convert is None else _unless_none(convert)
+    if definition == "bytes":
+        return _base64
+    if isinstance(definition, dict):
+        kind = cast("dict[str, Any]", definition)
+        return _JSON_OF_LOGICAL.get(kind.get("logicalType")) or _json_of_kind(kind)
+    return None
+
+
+def _unless_none(convert: Convert) -> Convert:
+    def convert_some(value: Any) -> Any:  # noqa: ANN401 - of the type
+        return None if value is None else convert(value)
+
+    return convert_some
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
 
 
 def _json_of_kind(definition: Mapping[str, Any]) -> Convert | None:
@@ -215,22 +234,29 @@ def _json_of_kind(definition: Mapping[str, Any]) -> Convert | None:
             return _record_of(fields, [one["name"] for one in definition["fields"] if not _may_be_null(one["type"])])
         case "array":
             item = _json_of(definition["items"])
-            return None if item is None else lambda values: [item(one) for one in values]
+            return None if item is None else _list_of(item)
         case "map":
             value = _json_of(definition["values"])
-            return None if value is None else lambda pairs: {key: value(one) for key, one in pairs.items()}
+            return None if value is None else _in_dict(value)
         case "enum":
             return None
         case "fixed":
-            return _json_of("bytes")
+            return _base64
         case kind:
             return _json_of(kind)
+
+
+def _in_dict(each: Convert) -> Convert:
+    def convert(pairs: dict[str, Any]) -> dict[str, Any]:
+        return {key: each(one) for key, one in pairs.items()}
+
+    return convert
 
 
 def _record_of(converts: Mapping[str, Convert], required: Sequence[str]) -> Convert:
     each = _each_of(converts)
 
-    def convert(record: dict[str, Any]) -> dict[str, Any] | None:
+    def convert(record: dict[str, Any]) -> Any:  # noqa: ANN401 - what `each` returns
         for name in required:
             if record[name] is None:
                 raise WrongContent(f"the field {name} is null, and the schema of the topic says that it is not")
@@ -259,7 +285,3 @@ _JSON_OF_LOGICAL: Final[Mapping[Any, Convert]] = {
     "local-timestamp-millis": _milliseconds,
     "decimal": str,
 }
-
-
-def _same(value: Any) -> Any:  # noqa: ANN401 - any value
-    return value

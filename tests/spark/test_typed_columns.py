@@ -20,7 +20,8 @@ from tests.support.subjects import Broker
 
 EVERYTHING = """
     select id as n, cast(id as int) as i, cast(id as float) / 4 as f, id / 8D as d, id > 0 as yes,
-    concat('t', id) as text, cast(concat('b', id) as binary) as bin, cast(id as decimal(20, 3)) as amount, date'2026-01-02' as day,
+    concat('t', id) as text,
+    cast(concat('b', id) as binary) as bin, cast(id as decimal(20, 3)) as amount, date'2026-01-02' as day,
     timestamp'2026-01-02 03:04:05.678901' as at, timestamp_ntz'1926-01-02 03:04:05.678901' as local,
     array(1, null, 3) as numbers, map('a', id, 'b', null) as counts,
     named_struct('x', id, 'parts', array(map('k', named_struct('y', 1.5D)))) as nested, cast(null as string) as nothing
