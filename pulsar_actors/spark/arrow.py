@@ -1,32 +1,43 @@
-"""Functions of PyArrow with types: PyArrow's own types leave the content of an array open."""
+"""Functions of PyArrow with types, also on arrays of NumPy: PyArrow's own types leave the content of an array open."""
 
 from array import array
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = [
     "Array",
+    "Numbers",
     "array_of",
     "as_text",
     "binary_join",
     "bytes_of",
+    "cast_to",
     "coalesce",
     "column_of",
     "concat_arrays",
     "fields_of",
+    "fixed_width",
     "integer_array",
     "is_text",
+    "items_of_lists",
+    "join_items",
     "multiply_add",
+    "numbers_of",
     "record_batch",
+    "spread",
     "take_rows",
     "values_of",
+    "without_check",
+    "without_nulls",
 ]
 
 
 Array: TypeAlias = "pa.Array[Any]"
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 _PYARROW: Any = pa
 _PYARROW_COMPUTE: Any = pc
@@ -45,6 +56,32 @@ def integer_array(values: "array[int]") -> Array:
     return array
 
 
+def without_check(kind: Any, size: int, buffers: Sequence[Numbers | None]) -> Array:  # noqa: ANN401 - a DataType
+    """Make an array of the buffers that Arrow has for it."""
+    of_arrow = [None if one is None else pa.py_buffer(np.ascontiguousarray(one)) for one in buffers]
+    array: Array = _PYARROW.Array.from_buffers(kind, size, of_arrow)
+    return array
+
+
+def fixed_width(numbers: Numbers, kind: Any) -> Array:  # noqa: ANN401 - a DataType
+    """Make an array of numbers, which have the width of the type, or of truth values."""
+    return array_of(numbers, kind) if numbers.dtype == np.bool_ else without_check(kind, len(numbers), [None, numbers])
+
+
+def numbers_of(array: Array) -> Numbers:
+    """Return the numbers, or the truth values, of an array without nulls."""
+    untyped: Any = array
+    numbers: Numbers = untyped.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def spread(values: Array, some: Numbers) -> Array:
+    """Make an array that has the values where `some` is true, and is null elsewhere."""
+    if not len(values):
+        return array_of([None] * len(some), values.type)
+    return take_rows(values, _PYARROW.array(np.cumsum(some) - 1, pa.int64(), mask=~some))
+
+
 def take_rows(values: Array, indexes: Array) -> Array:
     """Return the value at each index."""
     array: Array = _PYARROW_COMPUTE.take(values, indexes)
@@ -57,9 +94,18 @@ def concat_arrays(arrays: list[Array]) -> Array:
     return array
 
 
-def binary_join(heads: Array, ends: Array) -> Array:
-    """Concatenate two columns of bytes, row by row."""
-    array: Array = _PYARROW_COMPUTE.binary_join_element_wise(heads, ends, pa.scalar(b"", pa.binary()))
+def binary_join(*parts: Array | bytes) -> Array:
+    """Concatenate columns of bytes, row by row. Bytes stand for a column of them."""
+    columns = [pa.scalar(one, pa.binary()) if isinstance(one, bytes) else one for one in parts]
+    array: Array = _PYARROW_COMPUTE.binary_join_element_wise(*columns, pa.scalar(b"", pa.binary()))
+    return array
+
+
+def join_items(counts: Numbers, items: Array, between: bytes = b"") -> Array:
+    """Concatenate bytes: the first `counts[0]` of them, then the next `counts[1]`, and so on."""
+    offsets = fixed_width(np.concatenate((np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32))), pa.int32())
+    lists: Any = _PYARROW.ListArray.from_arrays(offsets, items)
+    array: Array = _PYARROW_COMPUTE.binary_join(lists, pa.scalar(between, pa.binary()))
     return array
 
 
@@ -73,6 +119,20 @@ def coalesce(values: Array, otherwise: Array) -> Array:
     """Replace the nulls of a column by the values of another."""
     array: Array = _PYARROW_COMPUTE.coalesce(values, otherwise)
     return array
+
+
+def without_nulls(array: Array) -> tuple[Array, Numbers]:
+    """Return the values of an array that are not null, and for each row whether it has one."""
+    untyped: Any = array
+    valid: Array = untyped.is_valid()
+    return untyped.drop_null() if array.null_count else array, numbers_of(valid)
+
+
+def items_of_lists(array: Array) -> tuple[Numbers, Array]:
+    """Return how many items each list or map has, which are not null, and all their items."""
+    untyped: Any = array
+    counts: Array = _PYARROW_COMPUTE.list_value_length(array)
+    return numbers_of(counts), untyped.flatten()
 
 
 def fields_of(array: Array) -> list[Array]:
@@ -93,6 +153,12 @@ def column_of(batch: pa.RecordBatch, name: str) -> Array:
     untyped: Any = batch
     array: Array = untyped.column(name)
     return array
+
+
+def cast_to(array: Array, kind: Any) -> Array:  # noqa: ANN401 - a DataType
+    """Convert an array to a type; raise ArrowInvalid if a value does not fit."""
+    converted: Array = _PYARROW.Array.cast(array, kind)
+    return converted
 
 
 def is_text(kind: Any) -> bool:  # noqa: ANN401 - a DataType of any parameter
