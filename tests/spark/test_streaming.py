@@ -147,7 +147,7 @@ def test_a_misspelt_option_fails_when_the_stream_is_declared(spark: Any) -> None
     ("fail_on_data_loss", "schema", "says"),
     [
         ("maybe", "value string", "failOnDataLoss takes true or false, got 'maybe'"),
-        ("true", "value int", "value is of type binary or string, not int"),
+        ("true", "__key int", "__key is of type binary or string, not int"),
     ],
 )
 def test_the_error_of_a_stream_names_what_is_wrong_with_its_options(
