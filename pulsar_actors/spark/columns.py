@@ -123,12 +123,11 @@ def schema_with(typed: TopicColumns | None) -> StructType:
 
 
 def needs_types(schema: StructType) -> bool:
-    """Return whether a query's columns are not all those of any message."""
-    try:
-        Columns(schema)
-    except InvalidConfiguration:
-        return True
-    return False
+    """Return whether a query has columns that only the schema of a topic can give."""
+    return any(
+        field.dataType.simpleString() not in {"binary", "string"} if field.name == "value" else field.name not in _TYPES
+        for field in schema.fields
+    )
 
 
 def _is_typed(field: StructField, types: Mapping[str, TypedValue]) -> bool:
