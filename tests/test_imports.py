@@ -41,7 +41,7 @@ BELOW: dict[str, set[str]] = {
         "runtime",
     },  # never the client: it serves any
     "asyncio": UNDER_CLIENT | {"client"},
-    "spark": UNDER_CLIENT | {"client"},
+    "spark": UNDER_CLIENT | {"client", "schema"},
     "cli": UNDER_CLIENT | {"client", "broker", "spark", "simulation"},
     "__main__": {"cli", "version"},
     "schema": UNDER_CLIENT | {"client"},

@@ -12,6 +12,7 @@ __all__ = [
     "Array",
     "Numbers",
     "array_of",
+    "as_kind",
     "as_text",
     "binary_join",
     "bytes_of",
@@ -19,16 +20,22 @@ __all__ = [
     "coalesce",
     "column_of",
     "concat_arrays",
+    "constant",
     "fields_of",
     "fixed_width",
     "integer_array",
     "is_text",
-    "items_of_lists",
+    "items_of",
     "join_items",
+    "list_array",
+    "map_array",
     "multiply_add",
     "numbers_of",
     "record_batch",
+    "rows_of",
+    "sizes_of",
     "spread",
+    "struct_array",
     "take_rows",
     "values_of",
     "without_check",
@@ -37,7 +44,7 @@ __all__ = [
 
 
 Array: TypeAlias = "pa.Array[Any]"
-Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _PYARROW: Any = pa
 _PYARROW_COMPUTE: Any = pc
@@ -56,16 +63,61 @@ def integer_array(values: "array[int]") -> Array:
     return array
 
 
-def without_check(kind: Any, size: int, buffers: Sequence[Numbers | None]) -> Array:  # noqa: ANN401 - a DataType
+def without_check(kind: Any, size: int, buffers: "Sequence[Numbers | None]") -> Array:  # noqa: ANN401 - a DataType
     """Make an array of the buffers that Arrow has for it."""
-    of_arrow = [None if one is None else pa.py_buffer(np.ascontiguousarray(one)) for one in buffers]
+    of_arrow = [None if one is None else _PYARROW.py_buffer(np.ascontiguousarray(one)) for one in buffers]
     array: Array = _PYARROW.Array.from_buffers(kind, size, of_arrow)
     return array
 
 
 def fixed_width(numbers: Numbers, kind: Any) -> Array:  # noqa: ANN401 - a DataType
     """Make an array of numbers, which have the width of the type, or of truth values."""
-    return array_of(numbers, kind) if numbers.dtype == np.bool_ else without_check(kind, len(numbers), [None, numbers])
+    if numbers.dtype != np.bool_:
+        return without_check(kind, len(numbers), [None, numbers])
+    bits: Array = _PYARROW.array(numbers)
+    return bits
+
+
+def struct_array(fields: Sequence[Array], kind: Any, is_null: "Array | None" = None) -> Array:  # noqa: ANN401 - a DataType
+    """Make a column of structs."""
+    array: Array = _PYARROW.StructArray.from_arrays(fields, fields=list(kind), mask=is_null)
+    return array
+
+
+def list_array(counts: Numbers, items: Array, kind: Any) -> Array:  # noqa: ANN401 - a DataType
+    """Make a column of lists, each of which has the next so many items."""
+    array: Array = _PYARROW.ListArray.from_arrays(_offsets_of(counts), items, type=kind)
+    return array
+
+
+def map_array(counts: Numbers, keys: Array, values: Array, kind: Any) -> Array:  # noqa: ANN401 - a DataType
+    """Make a column of maps, each of which has the next so many keys and values."""
+    array: Array = _PYARROW.MapArray.from_arrays(_offsets_of(counts), keys, values, type=kind)
+    return array
+
+
+def _offsets_of(counts: Numbers) -> Array:
+    return fixed_width(np.concatenate((np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32))), pa.int32())
+
+
+def constant(value: bytes, rows: int) -> Array:
+    """Make a column that has the same bytes in each row."""
+    array: Array = _PYARROW.repeat(pa.scalar(value, pa.binary()), rows)
+    return array
+
+
+def as_kind(numbers: Numbers, kind: str) -> Numbers:
+    """Take the bytes of numbers as numbers of another kind, in a row."""
+    untyped: Any = np.ascontiguousarray(numbers)
+    viewed: Numbers = untyped.view(kind).reshape(-1)
+    return viewed
+
+
+def rows_of(numbers: Numbers, width: int) -> Numbers:
+    """Arrange numbers in rows."""
+    untyped: Any = numbers
+    rows: Numbers = untyped.reshape(-1, width)
+    return rows
 
 
 def numbers_of(array: Array) -> Numbers:
@@ -94,7 +146,7 @@ def concat_arrays(arrays: list[Array]) -> Array:
     return array
 
 
-def binary_join(*parts: Array | bytes) -> Array:
+def binary_join(*parts: "Array | bytes") -> Array:
     """Concatenate columns of bytes, row by row. Bytes stand for a column of them."""
     columns = [pa.scalar(one, pa.binary()) if isinstance(one, bytes) else one for one in parts]
     array: Array = _PYARROW_COMPUTE.binary_join_element_wise(*columns, pa.scalar(b"", pa.binary()))
@@ -103,8 +155,7 @@ def binary_join(*parts: Array | bytes) -> Array:
 
 def join_items(counts: Numbers, items: Array, between: bytes = b"") -> Array:
     """Concatenate bytes: the first `counts[0]` of them, then the next `counts[1]`, and so on."""
-    offsets = fixed_width(np.concatenate((np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32))), pa.int32())
-    lists: Any = _PYARROW.ListArray.from_arrays(offsets, items)
+    lists = list_array(counts, items, pa.list_(pa.binary()))
     array: Array = _PYARROW_COMPUTE.binary_join(lists, pa.scalar(between, pa.binary()))
     return array
 
@@ -128,11 +179,23 @@ def without_nulls(array: Array) -> tuple[Array, Numbers]:
     return untyped.drop_null() if array.null_count else array, numbers_of(valid)
 
 
-def items_of_lists(array: Array) -> tuple[Numbers, Array]:
-    """Return how many items each list or map has, which are not null, and all their items."""
+def _offsets(array: Any) -> Numbers:  # noqa: ANN401 - an array
+    if not len(array):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+
+
+def sizes_of(array: Array) -> Numbers:
+    """Return how many bytes, or items, each row of a column has in which no row is null."""
+    return np.diff(_offsets(array))
+
+
+def items_of(array: Array) -> list[Array]:
+    """Return the items of all lists, or the keys and the values of all maps, of a column in which no row is null."""
     untyped: Any = array
-    counts: Array = _PYARROW_COMPUTE.list_value_length(array)
-    return numbers_of(counts), untyped.flatten()
+    columns = [untyped.keys, untyped.items] if pa.types.is_map(array.type) else [untyped.values]
+    offsets = _offsets(array)
+    return [one.slice(offsets[0], offsets[-1] - offsets[0]) for one in columns]
 
 
 def fields_of(array: Array) -> list[Array]:

@@ -31,7 +31,7 @@ from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.schema.codec import items_of
 
-__all__ = ["FieldType", "ValueType", "value_type"]
+__all__ = ["TEXT", "FieldType", "ValueType", "value_type"]
 
 
 class ValueType(NamedTuple):
@@ -41,6 +41,8 @@ class ValueType(NamedTuple):
     spark: DataType
     arrow: Any
     logical: str | None = None
+    name: str = ""
+    """The name of a record, an enum or a fixed, without its namespace."""
     fields: "tuple[FieldType, ...]" = ()
     """Those of a record."""
     item: "ValueType | None" = None
@@ -66,6 +68,7 @@ class FieldType(NamedTuple):
     type: ValueType
     has_default: bool = False
     default: Any = None
+    has_aliases: bool = False
 
 
 def value_type(definition: Any) -> ValueType:  # noqa: ANN401 - JSON
@@ -95,6 +98,8 @@ _TYPES: Final[Mapping[Any, ValueType]] = {
 }
 """Times of a day are whole numbers, as Avro has them."""
 
+TEXT: Final = _TYPES["string"]
+"""The type of the keys of a map."""
 _MOST_DIGITS: Final = 38
 
 
@@ -104,7 +109,7 @@ class _Walk:
     def __init__(self) -> None:
         self._known: dict[str, ValueType | None] = {}  # None while it is being defined
 
-    def value(self, definition: Any, where: str, namespace: str) -> ValueType:  # noqa: ANN401, PLR0911 - JSON; a type each
+    def value(self, definition: Any, where: str, namespace: str) -> ValueType:  # noqa: ANN401 - JSON
         """Return the type of a definition."""
         if isinstance(definition, list):
             return self._union(items_of(definition), where, namespace)
@@ -114,19 +119,20 @@ class _Walk:
         if isinstance(kind, (list, dict)):
             return self.value(kind, where, namespace)
         logical = definition.get("logicalType")
-        if (kind, logical) in _TYPES:
-            return _TYPES[kind, logical]
-        match kind:
+        return _TYPES.get((kind, logical)) or self._complex(definition, where, namespace)
+
+    def _complex(self, definition: Mapping[str, Any], where: str, namespace: str) -> ValueType:  # noqa: PLR0911 - a type each
+        match definition["type"]:
             case "record":
                 return self._record(definition, where, namespace)
             case "array":
                 item = self.value(definition["items"], f"{where}[]", namespace)
-                arrow = pa.list_(pa.field("element", item.arrow))
-                return ValueType("array", ArrayType(item.spark), arrow, item=item)
+                listed = pa.list_(pa.field("element", item.arrow))
+                return ValueType("array", ArrayType(item.spark), listed, item=item)
             case "map":
                 item = self.value(definition["values"], f"{where}{{}}", namespace)
-                arrow = pa.map_(pa.string(), item.arrow)
-                return ValueType("map", MapType(StringType(), item.spark), arrow, item=item)
+                mapped = pa.map_(pa.string(), item.arrow)
+                return ValueType("map", MapType(StringType(), item.spark), mapped, item=item)
             case "enum":
                 symbols = tuple(definition["symbols"])
                 return self._define(definition, namespace, _TYPES["string"]._replace(kind="enum", symbols=symbols))
@@ -135,8 +141,8 @@ class _Walk:
                 return self._define(definition, namespace, _with_decimals(fixed, definition, where))
             case "bytes":
                 return _with_decimals(_TYPES["bytes"], definition, where)
-            case _:
-                return self.value(kind, where, namespace)
+            case name:
+                return self.value(name, where, namespace)
 
     def _named(self, name: str, where: str, namespace: str) -> ValueType:
         full_name = name if "." in name or not namespace else f"{namespace}.{name}"
@@ -149,8 +155,9 @@ class _Walk:
         raise _refusal(where, f"the type {name} is not defined")
 
     def _define(self, definition: Mapping[str, Any], namespace: str, value: ValueType) -> ValueType:
-        self._known[_full_name(definition, namespace)] = value
-        return value
+        name = _full_name(definition, namespace)
+        self._known[name] = named = value._replace(name=name.rpartition(".")[2])
+        return named
 
     def _union(self, members: list[Any], where: str, namespace: str) -> ValueType:
         others = [number for number, one in enumerate(members) if one != "null"]
@@ -169,6 +176,7 @@ class _Walk:
                 self.value(one["type"], f"{where}.{one['name']}", inner),
                 "default" in one,
                 one.get("default"),
+                "aliases" in one,
             )
             for one in definition["fields"]
         )

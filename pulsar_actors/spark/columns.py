@@ -45,9 +45,8 @@ from pulsar_actors.spark.arrow import (
     take_rows,
     values_of,
 )
-from pulsar_actors.spark.avro_types import TypedValue
 from pulsar_actors.spark.row_messages import LATEST_MS
-from pulsar_actors.spark.typed_columns import Row, TopicColumns
+from pulsar_actors.spark.typed_columns import ColumnType, Messages, TopicColumns
 from pulsar_actors.wire.batch import metadata_of
 from pulsar_actors.wire.protobuf import readable, signed
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
@@ -63,7 +62,7 @@ class Columns:
         names = schema.fieldNames()
         if not names or len(names) > len(set(names)):
             raise InvalidConfiguration(f"the schema is to name each column once, and one at least: it has {names}")
-        types: Mapping[str, TypedValue] = {} if typed is None else typed.types
+        types: Mapping[str, ColumnType] = {} if typed is None else typed.types
         self._typed = typed
         self._typed_names = {field.name for field in schema.fields if _is_typed(field, types)}
         for field in schema.fields:
@@ -84,7 +83,7 @@ class Columns:
         table, schema = MessageTable(entries), self._schema
         typed: Mapping[str, Array] = {}
         if self._typed is not None and self._typed_names:
-            typed = self._typed.arrays(table.rows())
+            typed = self._typed.arrays(table.messages())
         columns: list[Array] = [
             typed[name] if name in self._typed_names else _column(table, name, kind)
             for name, kind in zip(schema.names, schema.types, strict=True)
@@ -130,13 +129,13 @@ def needs_types(schema: StructType) -> bool:
     )
 
 
-def _is_typed(field: StructField, types: Mapping[str, TypedValue]) -> bool:
+def _is_typed(field: StructField, types: Mapping[str, ColumnType]) -> bool:
     """Return whether a column is the one that the topic's schema gives. `value` may be the payload as well."""
     typed = types.get(field.name)
     return typed is not None and typed.spark.simpleString() == field.dataType.simpleString()
 
 
-def _check(field: StructField, types: Mapping[str, TypedValue]) -> None:
+def _check(field: StructField, types: Mapping[str, ColumnType]) -> None:
     kind = _TYPES.get(field.name)
     if kind is None:
         typed = types.get(field.name)
@@ -249,14 +248,14 @@ class MessageTable:
         """Make the column of payloads; a tombstone has null."""
         return array_of(self._payloads_or_none(), pa.binary())
 
-    def rows(self) -> list[Row]:
+    def messages(self) -> Messages:
         """Return the messages, for columns by the topic's schema."""
-        keys: Sequence[bytes | None] = [None]
-        if any(own.HasField("partition_key") for own in self._own_metadata_list):
-            keys = values_of(self.of_messages(_key, pa.binary()))
-        entries = [self._contents[number].entry for number in self._entry_numbers]
-        payloads = self._payloads_or_none()
-        return list(map(Row, entries, payloads, keys if len(keys) == len(payloads) else repeat(None)))
+        entries = [(contents.entry, len(contents.payloads)) for contents in self._contents]
+        return Messages(entries, self._payloads_or_none(), self._keys)
+
+    def _keys(self) -> list[bytes | None]:
+        keys: list[bytes | None] = values_of(self.of_messages(_key, pa.binary()))
+        return keys
 
     def _payloads_or_none(self) -> Sequence[bytes | None]:
         if not any(own.null_value for own in self._own_metadata_list):

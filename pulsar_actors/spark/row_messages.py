@@ -83,7 +83,7 @@ class RowConverter:
     ) -> None:
         names = schema.fieldNames()
         self._record = record
-        in_record: set[str] = set() if record is None else set(record.fields)
+        in_record: set[str] = set() if record is None else record.fields
         self._sequence_column = sequence_column
         if sequence_column is not None:
             _check_sequence(schema, sequence_column)

@@ -1,0 +1,109 @@
+"""Decodes messages in JSON with Arrow's own reader of lines, all at once.
+
+It decodes records whose JSON is what clients write for them. Whatever Arrow reads otherwise than Python's `json`, or
+refuses, raises `NotByColumns`: those messages are decoded one by one.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from pulsar_actors.spark.arrow import Array, cast_to, fields_of, fixed_width, numbers_of, struct_array
+from pulsar_actors.spark.avro_decoder import NotByColumns
+from pulsar_actors.spark.avro_types import FieldType, ValueType
+
+__all__ = ["decode_lines"]
+
+_PYARROW_JSON: Any = arrow_json
+
+
+def decode_lines(kind: ValueType, payloads: Sequence[bytes]) -> Array:
+    """Decode messages that are records of this type."""
+    lines = b"\n".join(payloads)
+    if kind.kind != "record" or not kind.fields or not _has_a_record_in_each_line(lines, payloads):
+        raise NotByColumns
+    schema = pa.schema([pa.field(one.name, _in_json(one.type)) for one in kind.fields])
+    reading = _PYARROW_JSON.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+    parsing = _PYARROW_JSON.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    try:
+        table = _PYARROW_JSON.read_json(pa.BufferReader(lines), reading, parsing)
+        table.validate(full=True)  # Arrow does not check that text is UTF-8
+        if table.num_rows != len(payloads):
+            raise NotByColumns
+        columns = [table.column(one.name).combine_chunks() for one in kind.fields]
+        return _record(kind, columns)
+    except pa.ArrowException:
+        raise NotByColumns from None
+
+
+def _has_a_record_in_each_line(lines: bytes, payloads: Sequence[bytes]) -> bool:
+    """Return whether each payload is one object: it is a line, begins and ends as an object, and so does the next."""
+    sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    if lines.count(b"\n") != len(payloads) - 1 or b"\r" in lines or not sizes.all():
+        return False
+    data, stops = np.frombuffer(lines, np.uint8), np.cumsum(sizes + 1) - 1
+    return bool((data[stops - sizes] == ord("{")).all() and (data[stops - 1] == ord("}")).all())
+
+
+_AS_IN_ARROW: Final = {"boolean", "string", "enum", "float", "double", "int", "long"}
+
+
+def _in_json(kind: ValueType) -> Any:  # noqa: ANN401 - a DataType
+    """Return the type that Arrow reads: numbers for times."""
+    match kind.kind:
+        case "record" if kind.fields:
+            return pa.struct([pa.field(one.name, _in_json(one.type)) for one in kind.fields])
+        case "array":
+            return pa.list_(pa.field("element", _in_json(kind.of_items)))
+        case "int":
+            return pa.int32()
+        case "long":
+            return pa.int64()
+        case simple if simple in _AS_IN_ARROW:
+            return kind.arrow
+        case _:
+            raise NotByColumns
+
+
+def _record(kind: ValueType, columns: Sequence[Array]) -> Array:
+    arrays = [_field(one, column) for one, column in zip(kind.fields, columns, strict=True)]
+    return struct_array(arrays, kind.arrow)
+
+
+def _field(field: FieldType, column: Array) -> Array:
+    if field.default is not None and column.null_count:  # Arrow does not tell null from what is not there
+        raise NotByColumns
+    return _value(field.type, column)
+
+
+def _value(kind: ValueType, column: Array) -> Array:
+    match kind.kind:
+        case "record":
+            if column.null_count:
+                raise NotByColumns
+            return _record(kind, fields_of(column))
+        case "array":
+            if _in_json(kind) != kind.arrow:
+                raise NotByColumns
+            return column
+        case "int" | "long" if kind.logical is not None:
+            return _time(kind, column)
+        case _:
+            return column
+
+
+def _time(kind: ValueType, column: Array) -> Array:
+    if kind.logical not in {"timestamp-millis", "local-timestamp-millis"}:
+        return cast_to(column, kind.arrow)
+    if column.null_count:
+        raise NotByColumns
+    numbers = numbers_of(column)
+    if (np.abs(numbers) > _LATEST_MS).any():
+        raise NotByColumns
+    return fixed_width(numbers * 1000, kind.arrow)
+
+
+_LATEST_MS: Final = 253_402_300_799_999
