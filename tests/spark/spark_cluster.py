@@ -1,4 +1,4 @@
-"""A Spark of a master and two workers, each a process, with hosts of different names.
+"""A Spark of a master and workers, each a process, with hosts of different names.
 
 Spark tries a task a second time on another host only, so that one machine with one name never shows what that does.
 """
@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyspark
@@ -19,13 +19,13 @@ HOSTS = ("127.0.0.2", "127.0.0.3")
 
 
 @contextlib.contextmanager
-def spark_cluster(folder: Path) -> Iterator[str]:
-    """Start it, and give the address of the master."""
+def spark_cluster(folder: Path, hosts: Sequence[str] = HOSTS) -> Iterator[str]:
+    """Start it, with a worker of one processor for each host, and give the address of the master."""
     with contextlib.ExitStack() as running:
         (url,) = running.enter_context(
             _daemon(folder / "master", "master.Master", ["--host", "127.0.0.1", "--port", "0"], r"(spark://\S+)")
         )
-        for host in HOSTS:
+        for host in hosts:
             arguments = ["--host", host, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / host), url]
             running.enter_context(
                 _daemon(folder / f"worker-{host}", "worker.Worker", arguments, r"Successfully registered with master()")
@@ -38,7 +38,7 @@ def _daemon(log: Path, name: str, arguments: list[str], told: str) -> Iterator[t
     """Start one of Spark's own programs, and wait until it says something, of which the group is given."""
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--webui-port", "0", *arguments]
-    java = f"-Dspark.master.rest.enabled=false {os.environ['SPARK_SUBMIT_OPTS']}"
+    java = f"-Dspark.master.rest.enabled=false {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
     settings = {"SPARK_DAEMON_JAVA_OPTS": java, "SPARK_LOCAL_IP": "127.0.0.1"}
     with log.open("wb") as said:
         process = subprocess.Popen(  # noqa: S603 - Spark's own program
