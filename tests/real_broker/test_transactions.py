@@ -182,11 +182,12 @@ def test_an_unload_of_the_topic_does_not_end_a_transaction(ours: Any, topic: str
     for transaction, payload in ((kept, b"kept"), (dropped, b"dropped")):
         producer.send(payload, transaction=transaction)
     admin.unload(topic)
+    producer.send(b"plain")  # it is sent again if the unload meets it, and a message of a transaction is not
     producer.send(b"kept, too", transaction=kept)
     dropped.abort()
     assert nothing_comes(pulsar_actors, consumer)
     kept.commit()
-    assert rest(pulsar_actors, consumer) == [b"kept", b"kept, too"]
+    assert rest(pulsar_actors, consumer) == [b"kept", b"plain", b"kept, too"]
 
 
 def test_what_a_producer_sends_twice_is_dropped_though_its_transaction_was_aborted(
