@@ -6,6 +6,7 @@ text, as in all clients. Bytes that are not UTF-8 are encoded in base 64, as in 
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Final, cast
 
@@ -27,7 +28,7 @@ __all__ = [
     "MessageFields",
     "RowConverter",
     "encode_row_metadata",
-    "payload_of",
+    "payloads_of",
     "record_fields",
 ]
 
@@ -176,8 +177,16 @@ _NUMBERS: Final = slice(-len(_WHOLE_NUMBERS), None)
 _NO_NUMBERS_GIVEN: Final = NO_FIELDS[_NUMBERS]
 
 
-def payload_of(content: object) -> bytes:
-    """Return the payload of a message's content; None has an empty one."""
+def payloads_of(contents: Sequence[object]) -> list[bytes]:
+    """Return the payloads of messages' contents; None has an empty one."""
+    kinds = set(map(type, contents))
+    with suppress(UnicodeEncodeError):
+        if kinds == {str}:
+            return list(map(str.encode, cast("Sequence[str]", contents)))
+    return [_payload(one) for one in contents]
+
+
+def _payload(content: object) -> bytes:
     if type(content) is bytes:
         return content
     if content is None:

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -27,7 +27,7 @@ os.environ["PYTHONPATH"] = str(ROOT)
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
-from pyspark.sql import SparkSession  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from tests.benchmarks.comparison import broker, machine, new_topic  # noqa: E402
 from tests.benchmarks.contests import BEST, BEST_CONSUMER  # noqa: E402
@@ -37,6 +37,8 @@ from tests.support.standalone import Standalone  # noqa: E402
 PARTITIONS: Final = 4
 WARM_UP: Final = 1
 SIZES: Final = (100, 1000)
+BATCHES: Final = 6
+PARTS: Final = ("latestOffset", "queryPlanning", "addBatch", "triggerExecution")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 WRITING: Final = {f"pulsar.producer.{name}": str(value) for name, value in BEST.items()}
 READING: Final = {f"pulsar.reader.{name}": str(value) for name, value in BEST_CONSUMER.items()}
@@ -94,33 +96,35 @@ def session(master: str) -> Iterator[SparkSession]:
 def growth(standalone: Standalone, count: int, megabytes: int, rounds: int) -> None:
     """Print the rates of a cluster of so many workers."""
     hosts = [f"127.0.0.{2 + number}" for number in range(count)]
-    with tempfile.TemporaryDirectory() as folder, spark_cluster(Path(folder), hosts) as master:  # noqa: SIM117
-        with session(master) as spark:
-            for size in SIZES:
-                messages = megabytes * 1_000_000 // size
-                frame = spark.range(0, messages, 1, PARTITIONS).selectExpr(f"repeat('x', {size}) as value")
-                turns: dict[str, list[Turn]] = {"writes": [], "reads": []}
-                for turn in range(WARM_UP + rounds):
-                    topic = new_topic()
-                    standalone.admin.create_partitioned(topic, PARTITIONS)
-                    options = {"service.url": standalone.service_url, "topic": topic}
-                    write = frame.write.format("pulsar").mode("append").options(**options, **WRITING)
-                    read = spark.read.format("pulsar").schema("value binary").options(**options, **READING)
-                    took = timed(standalone, write.save)
-                    found = timed(standalone, read.load().write.format("noop").mode("overwrite").save)
-                    if turn >= WARM_UP:
-                        turns["writes"].append(took)
-                        turns["reads"].append(found)
-                    standalone.admin.delete_partitioned(topic)
-                for name, each in turns.items():
-                    rates = [megabytes / one.wall for one in each]
-                    own = statistics.median((one.busy - one.broker) / megabytes * 1000 for one in each)
-                    busy = statistics.median(one.busy / one.wall for one in each)
-                    print(
-                        f"| {count} | {name} | {size} | {statistics.median(rates):.0f} ({min(rates):.0f} to {max(rates):.0f}) "
-                        f"| {busy:.1f} | {own:.1f} |",
-                        flush=True,
-                    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        spark_cluster(Path(folder), hosts) as master,
+        session(master) as spark,
+    ):
+        for size in SIZES:
+            rows = spark.range(0, megabytes * 1_000_000 // size, 1, PARTITIONS).selectExpr(
+                f"repeat('x', {size}) as value"
+            )
+            pairs = [write_and_read(standalone, spark, rows) for _ in range(WARM_UP + rounds)][WARM_UP:]
+            for name, turns in zip(("writes", "reads"), zip(*pairs, strict=True), strict=True):
+                rates = [megabytes / one.wall for one in turns]
+                own = statistics.median((one.busy - one.broker) / megabytes * 1000 for one in turns)
+                busy = statistics.median(one.busy / one.wall for one in turns)
+                rate = f"{statistics.median(rates):.0f} ({min(rates):.0f} to {max(rates):.0f})"
+                print(f"| {count} | {name} | {size} | {rate} | {busy:.1f} | {own:.1f} |", flush=True)
+
+
+def write_and_read(standalone: Standalone, spark: SparkSession, rows: DataFrame) -> tuple[Turn, Turn]:
+    """Write rows to a new topic, read them, and return what each took."""
+    topic = new_topic()
+    standalone.admin.create_partitioned(topic, PARTITIONS)
+    options = {"service.url": standalone.service_url, "topic": topic}
+    write = rows.write.format("pulsar").mode("append").options(**options, **WRITING)
+    read = spark.read.format("pulsar").schema("value binary").options(**options, **READING)
+    return (
+        timed(standalone, write.save),
+        timed(standalone, read.load().write.format("noop").mode("overwrite").save),
+    )
 
 
 def driver(standalone: Standalone) -> None:
@@ -133,34 +137,29 @@ def driver(standalone: Standalone) -> None:
 
 
 def milliseconds(standalone: Standalone, spark: SparkSession, partitions: int, limit: int | None) -> str:
-    """Return what the batches of a stream took on the driver: to find their end, and to plan them."""
+    """Return what the batches of a stream took on the driver: to find their end, to plan them, and to run them."""
     topic = new_topic()
     standalone.admin.create_partitioned(topic, partitions)
-    options = {"service.url": standalone.service_url, "topic": topic, "startingOffsets": "earliest"}
-    batches = 6
-    if limit is not None:
-        options["maxOffsetsPerTrigger"] = str(limit)
-        rows = spark.range(0, limit * batches, 1, 2).selectExpr("repeat('x', 100) as value")
+    options = {"service.url": standalone.service_url, "topic": topic}
+
+    def write(messages: int) -> None:
+        rows = spark.range(0, messages, 1, 2).selectExpr("repeat('x', 100) as value")
         rows.write.format("pulsar").mode("append").options(**options, **WRITING).save()
+
+    reader = spark.readStream.format("pulsar").schema("value binary").option("startingOffsets", "earliest")
+    if limit is not None:
+        write(limit * BATCHES)
+        reader = reader.option("maxOffsetsPerTrigger", str(limit))
     with tempfile.TemporaryDirectory() as folder:
-        stream = spark.readStream.format("pulsar").schema("value binary").options(**options).load()
-        writer = stream.writeStream.format("noop").option("checkpointLocation", folder)
-        query = writer.trigger(availableNow=True).start() if limit else writer.start()
-        if limit is None:
-            for number in range(batches):
-                spark.range(partitions).selectExpr("cast(id as string) as value").write.format("pulsar").mode(
-                    "append"
-                ).options(**options).save()
-                query.processAllAvailable()
-            query.stop()
-        else:
-            query.awaitTermination()
+        writer = reader.options(**options).load().writeStream.format("noop").option("checkpointLocation", folder)
+        query = writer.start()
+        for _ in range(BATCHES if limit is None else 0):
+            write(partitions)
+            query.processAllAvailable()
+        query.processAllAvailable()
         took = [one.durationMs for one in query.recentProgress if one.numInputRows]
-    parts = {
-        name: statistics.median(one.get(name, 0) for one in took[1:])
-        for name in ("latestOffset", "queryPlanning", "addBatch", "triggerExecution")
-    }
-    return " | ".join(f"{value:.0f}" for value in parts.values())
+        query.stop()
+    return " | ".join(f"{statistics.median(one.get(name, 0) for one in took[1:]):.0f}" for name in PARTS)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -171,7 +170,9 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     with broker() as standalone:
         print(f"{machine()}\n")
-        print("| workers | | bytes of a message | MB/s | processors busy | processor seconds a GB, without the broker |")
+        print(
+            "| workers | | bytes of a message | MB/s | processors busy | processor seconds a GB, without the broker |"
+        )
         print("|---|---|---|---|---|---|")
         for count in given.workers:
             growth(standalone, count, given.megabytes, given.rounds)

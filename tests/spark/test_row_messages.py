@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.spark.row_messages import MessageFields, encode_row_metadata, payload_of
+from pulsar_actors.spark.row_messages import MessageFields, encode_row_metadata, payloads_of
 from pulsar_actors.wire.PulsarApi_pb2 import SingleMessageMetadata
 
 
@@ -56,8 +56,9 @@ def test_fields_that_are_no_text_are_refused(fields: dict[str, Any], message: st
 
 
 def test_a_value_is_bytes_or_text() -> None:
-    assert [payload_of(one) for one in (b"a", "a", bytearray(b"a"), memoryview(b"a"), None)] == [b"a"] * 4 + [b""]
+    assert payloads_of([b"a", "a", bytearray(b"a"), memoryview(b"a"), None]) == [b"a"] * 4 + [b""]
+    assert payloads_of(["a", "ä"]) == [b"a", b"\xc3\xa4"]
     with pytest.raises(InvalidArgument, match="the value of a message is bytes or text, not dict: cast it"):
-        payload_of({})
+        payloads_of([{}])
     with pytest.raises(InvalidArgument, match="the value of a message is no text that UTF-8 can write"):
-        payload_of("\ud800")
+        payloads_of(["a", "\ud800"])

@@ -13,7 +13,8 @@ import pytest
 
 import pulsar_actors
 from pulsar_actors import schema as ours
-from pulsar_actors.spark.avro_types import avro_value, json_value
+from pulsar_actors.spark.avro_types import value_type
+from pulsar_actors.spark.decoded_values import from_json
 from tests.spark.stream import reading, writing
 from tests.spark.traffic import Traffic
 from tests.support.subjects import Broker
@@ -241,7 +242,6 @@ def test_rows_that_the_schema_of_the_topic_does_not_take_are_refused_before_anyt
 # Types.
 
 
-@pytest.mark.parametrize("make", [avro_value, json_value])
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
@@ -252,14 +252,14 @@ def test_rows_that_the_schema_of_the_topic_does_not_take_are_refused_before_anyt
         ("Unknown", "the type Unknown is not defined"),
     ],
 )
-def test_a_type_that_spark_does_not_have_is_refused(make: Any, kind: Any, says: str) -> None:
+def test_a_type_that_spark_does_not_have_is_refused(kind: Any, says: str) -> None:
     with pytest.raises(pulsar_actors.InvalidConfiguration, match=says):
-        make(record(("a", kind, {})))
+        value_type(record(("a", kind, {})))
 
 
 def test_bytes_and_decimals_in_json_are_read_as_clients_write_them() -> None:
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}
-    convert = json_value(record(("a", "bytes", {}), ("d", decimal, {}), ("f", "double", {}))).convert
+    convert = from_json(value_type(record(("a", "bytes", {}), ("d", decimal, {}), ("f", "double", {}))))
     assert convert is not None
     assert convert({"a": "AP8=", "d": "1.25", "f": "NaN"})["a"] == b"\x00\xff"
     found = convert({"a": "no base64!", "d": 1.25, "f": 2})

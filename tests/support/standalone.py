@@ -161,12 +161,18 @@ class Standalone(JavaProcess):
             self.configure(CONF_AS_SHIPPED)
         self.admin = Admin(self.web_url)
 
-    @contextlib.contextmanager
-    def stalled(self) -> Iterator[None]:
-        """Stop the process for the block: it reads and writes nothing, and its connections stay open."""
+    @property
+    def pid(self) -> int:
+        """The process of the broker."""
         assert self._keeper is not None
         keeper = self._keeper.pid
         (broker,) = map(int, Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())
+        return broker
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Stop the process for the block: it reads and writes nothing, and its connections stay open."""
+        broker = self.pid
         os.kill(broker, signal.SIGSTOP)
         try:
             yield
