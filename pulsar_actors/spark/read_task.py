@@ -263,7 +263,7 @@ def _collect(reader: Reader, uuids: set[str], last: EntryKey, options: ReadOptio
     return found
 
 
-BATCH_MESSAGES: Final = 5000
+BATCH_MESSAGES: Final = 20_000
 BATCH_BYTES: Final = 4 * 1024 * 1024
 """A record batch ends with the entry that reaches one of these limits.
 
