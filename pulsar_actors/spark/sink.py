@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from itertools import islice, repeat
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from pyspark.sql import Row
 
@@ -187,7 +187,7 @@ def _values(rows: list[Any], selector: Selector) -> Sequence[object]:
         return list(map(selector, rows))
     at = _place(rows, selector)
     if at is not None:
-        return list(map(tuple.__getitem__, rows, repeat(at)))
+        return list(map(_at, rows, repeat(at)))
     return [_value(row, selector) for row in rows]
 
 
@@ -197,13 +197,14 @@ def _place(rows: list[Any], name: str) -> int | None:
     To take it from there costs a fifth of what a row takes that is asked for a name.
     """
     try:
-        (one_for_all,) = {id(fields): fields for fields in map(_FIELDS, rows)}.values()
-        return cast("list[str]", one_for_all).index(name)
+        (of_all,) = {id(fields): fields for fields in map(_fields, rows)}.values()
+        return of_all.index(name)
     except (AttributeError, ValueError):  # no rows of Spark's, rows of several kinds, or there is no such column
         return None
 
 
-_FIELDS: Final = attrgetter("__fields__")
+_at: Final[Callable[[Any, int], object]] = cast("Any", tuple).__getitem__
+_fields: Final[Callable[[Any], list[str]]] = attrgetter("__fields__")
 
 
 def _value(row: Any, name: str) -> object:  # noqa: ANN401 - a Row, or a mapping
@@ -220,7 +221,8 @@ def _contents(rows: list[Any]) -> Sequence[object]:
     """Return the contents of messages without the argument `value`: the column of that name, or what is no row."""
     if isinstance(rows[0], Row):
         return _values(rows, "value")
-    return [row if isinstance(row, _CONTENTS) else _value(row, "value") for row in rows]
+    contents: list[object] = [row if isinstance(row, _CONTENTS) else _value(row, "value") for row in rows]
+    return contents
 
 
 def _described(row: Any) -> str:  # noqa: ANN401 - a Row, or any other object
