@@ -1,10 +1,12 @@
 """Topics with a schema: typed columns are read and written, as other clients write and read them."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pulsar
@@ -15,8 +17,10 @@ import pulsar_actors
 from pulsar_actors import schema as ours
 from pulsar_actors.spark.avro_types import value_type
 from pulsar_actors.spark.decoded_values import from_json
+from tests.real_broker.test_schemas import CASES
 from tests.spark.stream import reading, writing
 from tests.spark.traffic import Traffic
+from tests.support.jars import jars, tool
 from tests.support.subjects import Broker
 
 EVERYTHING = """
@@ -237,6 +241,44 @@ def test_rows_that_the_schema_of_the_topic_does_not_take_are_refused_before_anyt
     with pytest.raises(Exception, match=f"has a schema of type {form.upper()}, and valueAs={other}"):
         writing(spark.sql("select 'a' as name, 1 as age"), broker, topic=topic, valueAs=other)
     assert traffic.read(topic) == []
+
+
+# The Java client.
+
+ITEM = {"color": "BLUE", "count": 3, "inner": {"size": 7}, "name": "grün", "prices": {"a": 5}}
+SQL_ITEM = """
+    select 'BLUE' as color, 3 as count, named_struct('size', 7) as inner, 'grün' as name, map('a', 5L) as prices
+"""
+TYPED = {
+    **{name: {"value": CASES[name][1]} for name in ("string", "boolean", "int8", "int16", "int32", "int64")},
+    **{name: {"value": CASES[name][1]} for name in ("float", "double", "local_date", "local_date_time")},
+    "json": ITEM,
+    "avro": ITEM,
+    "inline": {"key": "key", "value": ITEM},
+    "separated": {"key": ITEM, "value": 5},
+    "null_value": {"key": "k", "value": None},
+    "null_key": {"key": None, "value": 5},
+}
+
+
+@pytest.mark.parametrize("broker", ["apache"], indirect=True)
+def test_java_reads_records_of_spark_and_spark_reads_what_java_writes(
+    spark: Any, broker: Broker, client: Any, topic: str
+) -> None:
+    for name, (schema, value) in CASES.items():
+        producer = client.create_producer(f"{topic}-{name}", schema=schema)
+        if name in ("avro", "json"):
+            writing(spark.sql(SQL_ITEM), broker, topic=f"{topic}-{name}", valueAs=name)
+        else:
+            producer.send(value)
+    program = str(Path(__file__).parents[1] / "real_broker" / "JavaSchemas.java")
+    command = [tool("java"), "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*", program, broker.service_url, topic]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603 -- our own words
+    got = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("got\t")]
+    received = {name: equal for _, name, equal, _ in got}
+    assert received == dict.fromkeys(CASES, "true")
+    found = {name: rows(typed(spark, broker, f"{topic}-{name}")) for name in TYPED}
+    assert found == {name: [row, row] for name, row in TYPED.items()}
 
 
 # Types.
