@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
+import numpy  # noqa: ICN001 - `np` has no types
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +30,7 @@ __all__ = [
     "list_array",
     "map_array",
     "multiply_add",
+    "np",
     "numbers_of",
     "record_batch",
     "rows_of",
@@ -44,7 +45,10 @@ __all__ = [
 
 
 Array: TypeAlias = "pa.Array[Any]"
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Numbers: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
+
+np: Any = numpy
+"""NumPy without its types: what they know of an array differs from version to version."""
 
 _PYARROW: Any = pa
 _PYARROW_COMPUTE: Any = pc
@@ -180,14 +184,16 @@ def without_nulls(array: Array) -> tuple[Array, Numbers]:
 
 
 def _offsets(array: Any) -> Numbers:  # noqa: ANN401 - an array
-    if not len(array):
-        return np.zeros(1, np.int32)
-    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    offsets: Numbers = np.zeros(1, np.int32)
+    if len(array):
+        offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    return offsets
 
 
 def sizes_of(array: Array) -> Numbers:
     """Return how many bytes, or items, each row of a column has in which no row is null."""
-    return np.diff(_offsets(array))
+    sizes: Numbers = np.diff(_offsets(array))
+    return sizes
 
 
 def items_of(array: Array) -> list[Array]:

@@ -10,7 +10,6 @@ decodes them one by one, which finds the message that is wrong, and accepts what
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from pulsar_actors.spark.arrow import (
@@ -24,6 +23,7 @@ from pulsar_actors.spark.arrow import (
     fixed_width,
     list_array,
     map_array,
+    np,
     spread,
     struct_array,
     take_rows,
@@ -94,7 +94,8 @@ class _Cursor:
     def bytes_of(self, width: int) -> Numbers:
         """Read as many bytes of each message."""
         starts = self.skip(width)
-        return self.data[starts[:, None] + np.arange(width)]
+        read: Numbers = self.data[starts[:, None] + np.arange(width)]
+        return read
 
     def longs(self) -> Numbers:
         """Read a number of variable length in each message."""
@@ -109,7 +110,8 @@ class _Cursor:
             self.at[rows] += 1
             rows = rows[byte >= _MORE]
             shift += 7
-        return (numbers >> np.uint64(1)).astype(np.int64) ^ -(numbers & np.uint64(1)).astype(np.int64)
+        signed: Numbers = (numbers >> np.uint64(1)).astype(np.int64) ^ -(numbers & np.uint64(1)).astype(np.int64)
+        return signed
 
 
 Decode: TypeAlias = Callable[[_Cursor], Array]

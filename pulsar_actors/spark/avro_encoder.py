@@ -6,7 +6,6 @@ The columns have the types of the schema, which the driver has checked. A null w
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from pulsar_actors.exceptions import WrongContent
@@ -24,6 +23,7 @@ from pulsar_actors.spark.arrow import (
     fixed_width,
     items_of,
     join_items,
+    np,
     numbers_of,
     rows_of,
     sizes_of,

@@ -7,11 +7,10 @@ refuses, raises `NotByColumns`: those messages are decoded one by one.
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from pulsar_actors.spark.arrow import Array, cast_to, fields_of, fixed_width, numbers_of, struct_array
+from pulsar_actors.spark.arrow import Array, cast_to, fields_of, fixed_width, np, numbers_of, struct_array
 from pulsar_actors.spark.avro_decoder import NotByColumns
 from pulsar_actors.spark.avro_types import FieldType, ValueType
 

@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Final, Protocol
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import (
     BooleanType,
@@ -40,7 +39,7 @@ from pulsar_actors.runtime.schema_versions import StoredSchema
 from pulsar_actors.schema.automatic import schema_of
 from pulsar_actors.schema.key_value import halves_of, split_inline
 from pulsar_actors.schema.schema_avro import AvroSchema
-from pulsar_actors.spark.arrow import Array, array_of, as_text, concat_arrays, fields_of, fixed_width, spread
+from pulsar_actors.spark.arrow import Array, array_of, as_text, concat_arrays, fields_of, fixed_width, np, spread
 from pulsar_actors.spark.avro_decoder import NotByColumns, decode_columns
 from pulsar_actors.spark.avro_evolution import resolved
 from pulsar_actors.spark.avro_types import ValueType, value_type
