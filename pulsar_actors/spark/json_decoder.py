@@ -22,7 +22,7 @@ _PYARROW_JSON: Any = arrow_json
 def decode_lines(kind: ValueType, payloads: Sequence[bytes]) -> Array:
     """Decode messages that are records of this type."""
     lines = b"\n".join(payloads)
-    if kind.kind != "record" or not kind.fields or not _has_a_record_in_each_line(lines, payloads):
+    if kind.kind != "record" or not kind.fields or not _begin_and_end_as_records(lines, payloads):
         raise NotByColumns
     schema = pa.schema([pa.field(one.name, _in_json(one.type)) for one in kind.fields])
     reading = _PYARROW_JSON.ReadOptions(use_threads=False, block_size=len(lines) + 1)
@@ -38,13 +38,11 @@ def decode_lines(kind: ValueType, payloads: Sequence[bytes]) -> Array:
         raise NotByColumns from None
 
 
-def _has_a_record_in_each_line(lines: bytes, payloads: Sequence[bytes]) -> bool:
-    """Return whether each payload is one object: it is a line, begins and ends as an object, and so does the next."""
+def _begin_and_end_as_records(lines: bytes, payloads: Sequence[bytes]) -> bool:
+    """Return whether all payloads do. Then one that is no whole record cannot be completed by the next."""
     sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    if lines.count(b"\n") != len(payloads) - 1 or b"\r" in lines or not sizes.all():
-        return False
     data, stops = np.frombuffer(lines, np.uint8), np.cumsum(sizes + 1) - 1
-    return bool((data[stops - sizes] == ord("{")).all() and (data[stops - 1] == ord("}")).all())
+    return bool(sizes.all() and (data[stops - sizes] == ord("{")).all() and (data[stops - 1] == ord("}")).all())
 
 
 _AS_IN_ARROW: Final = {"boolean", "string", "enum", "float", "double", "int", "long"}

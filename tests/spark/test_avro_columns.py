@@ -98,6 +98,38 @@ def test_damaged_messages_are_decoded_as_fastavro_decodes_them_or_not_by_columns
     assert found.equals(expected) or found.to_pylist() == expected.to_pylist() or "nan" in str(expected.to_pylist())
 
 
+ENUM = {"type": "enum", "name": "E", "symbols": ["A"]}
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        ("int", b"\x02\x00"), ("int", b""), ("int", b"\x80"), ("int", b"\x80\x80\x80\x80\x10"),
+        ("long", b"\x80" * 10 + b"\x01"), ("boolean", b"\x02"), (["null", "int"], b"\x04\x02"), (["null", "int"], b"\x01\x02"), (["int"], b"\x02\x02"),
+        (ENUM, b"\x02"), (ENUM, b"\x01"), (DECIMAL, b"\x00"), (DECIMAL, b"\x04\x03\xe8"), ("string", b"\x02\xff"),
+        ("string", b"\x01"), ("double", b"\0" * 7), ({"type": "array", "items": "int"}, b"\xfe\xff\xff\x0f"),
+        ({"type": "int", "logicalType": "date"}, b"\xfe\xff\xff\xff\x0f"),
+        ({"type": "int", "logicalType": "time-millis"}, b"\x01"),
+    ],
+)  # fmt: skip
+def test_bytes_that_the_schema_does_not_have_are_not_decoded_by_columns(kind: Any, payload: bytes) -> None:
+    with pytest.raises(NotByColumns):
+        decode_columns(value_type(record([("f", kind)])), [payload])
+
+
+@pytest.mark.parametrize("kind", [{"type": "array", "items": "int"}, {"type": "map", "values": "int"}])
+def test_blocks_that_tell_their_bytes_are_decoded(kind: Any) -> None:
+    items = b"\x02\x04" if kind["type"] == "array" else b"\x02a\x02\x02b\x04"
+    payload = b"\x03" + bytes([2 * len(items)]) + items + b"\x02" + items[: len(items) // 2] + b"\0"
+    definition = record([("f", kind)])
+    found = decode_columns(value_type(definition), [payload, b"\0"])
+    values = found.to_pylist()
+    assert [len(one["f"]) for one in values] == [3, 0]
+    if kind["type"] == "array":
+        assert values == read(definition, [payload, b"\0"])
+
+
 # JSON.
 
 
@@ -136,6 +168,31 @@ def test_json_of_any_kind_is_decoded_at_once_as_it_is_one_by_one_or_not_at_all(p
         except NotByColumns:
             continue
         assert found.equals(pa.array([convert(json.loads(one)) for one in payloads], kind.arrow))
+
+
+@pytest.mark.parametrize(
+    "payloads",
+    [
+        [b'{"a":1}{"z":{}', b',"a":2}'], [b'{"a":1}\n{"a":2}', b" "], [b'{"a":1,"z":"}', b'{"}'],
+        [b'{"a":1}{"z":{}', b'{"a":2}'],
+    ],
+)  # fmt: skip
+def test_a_record_is_never_completed_by_the_next_message(payloads: list[bytes]) -> None:
+    with pytest.raises(NotByColumns):
+        decode_lines(value_type(record([("a", ["null", "int"])])), payloads)
+
+
+def test_a_field_that_is_missing_and_has_a_default_is_decoded_one_by_one() -> None:
+    kind = value_type({**record([]), "fields": [field("a", "int"), field("b", "string", default="x")]})
+    assert decode_lines(kind, [b'{"a":1,"b":"y"}']).to_pylist() == [{"a": 1, "b": "y"}]
+    with pytest.raises(NotByColumns):
+        decode_lines(kind, [b'{"a":1}'])
+
+
+def test_text_is_escaped() -> None:
+    texts = ['a"b', "\\", '\\"', "ä\u2028", "/"]
+    payloads = encode_lines(value_type(record([('f"', "string")])).fields, [pa.array(texts)])
+    assert [json.loads(one) for one in payloads] == [{'f"': text} for text in texts]
 
 
 def test_common_json_is_decoded_at_once() -> None:

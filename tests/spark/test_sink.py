@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 import pulsar_actors
 from pulsar_actors.spark import sink
@@ -186,3 +187,16 @@ def test_a_row_that_cannot_be_sent_fails_its_task(
     frame = spark.createDataFrame([(1, datetime.now(timezone.utc))], "id int, at timestamp")
     with pytest.raises(Exception, match=f"(?s){says}"):
         frame.foreachPartition(sink(**{"service_url": embedded.service_url, "topic": topic, **arguments}))
+
+
+def test_rows_that_have_their_columns_in_another_order_are_sent_by_the_names_of_these(
+    embedded: Broker, topic: str
+) -> None:
+    rows = [Row(value="a", id=1), Row(id=2, value="b"), {"value": "c", "id": 3}]
+    sink(service_url=embedded.service_url, topic=topic, key="id")(rows)
+    with Traffic(embedded.service_url) as traffic:
+        assert [(one.data(), one.partition_key()) for one in traffic.read(topic)] == [
+            (b"a", "1"),
+            (b"b", "2"),
+            (b"c", "3"),
+        ]
