@@ -106,7 +106,8 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0
     ("kind", "payload"),
     [
         ("int", b"\x02\x00"), ("int", b""), ("int", b"\x80"), ("int", b"\x80\x80\x80\x80\x10"),
-        ("long", b"\x80" * 10 + b"\x01"), ("boolean", b"\x02"), (["null", "int"], b"\x04\x02"), (["null", "int"], b"\x01\x02"), (["int"], b"\x02\x02"),
+        ("long", b"\x80" * 10 + b"\x01"), ("boolean", b"\x02"), (["null", "int"], b"\x04\x02"),
+        (["null", "int"], b"\x01\x02"), (["int"], b"\x02\x02"),
         (ENUM, b"\x02"), (ENUM, b"\x01"), (DECIMAL, b"\x00"), (DECIMAL, b"\x04\x03\xe8"), ("string", b"\x02\xff"),
         ("string", b"\x01"), ("double", b"\0" * 7), ({"type": "array", "items": "int"}, b"\xfe\xff\xff\x0f"),
         ({"type": "int", "logicalType": "date"}, b"\xfe\xff\xff\xff\x0f"),
