@@ -2,7 +2,7 @@
 
     python tests/benchmarks/scala_connector.py --spark-3 PYTHON --jar JAR [--messages 1000000] [--rounds 5]
 
-PYTHON is an interpreter with PySpark 3.5, and JAR is Maven's `io.streamnative.connectors:pulsar-spark-connector_2.12`.
+PYTHON is an interpreter with PySpark 3.4, and JAR is Maven's `io.streamnative.connectors:pulsar-spark-connector_2.12`.
 Each connector has a Spark with two workers in a process of its own. They take turns with one Apache Pulsar, on topics
 of two partitions. It prints medians with the least and the greatest value, and the ratio of the medians.
 """
@@ -31,7 +31,7 @@ def serve(jar: str | None) -> None:
     """Start a Spark, and do what each line of the standard input asks for."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - of either version
 
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.driver.memory", "2g")
     if jar is not None:
         builder = builder.config("spark.jars", jar)
@@ -43,6 +43,9 @@ def serve(jar: str | None) -> None:
         began = time.perf_counter()
         if ask["do"] == "write":
             rows = spark.range(0, ask["messages"], 1, PARTITIONS).selectExpr(f"cast('{PAYLOAD}' as binary) as value")
+            options["pulsar.producer.blockIfQueueFull"] = "true"
+            if jar is not None:  # its option for the topic to write to fails with every Spark 3.1 and later
+                rows = rows.selectExpr("*", f"'{options.pop('topic')}' as __topic")
             rows.write.format("pulsar").mode("append").options(**options).save()
         else:
             frame = spark.read.format("pulsar").options(**options).load()
