@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy  # noqa: ICN001 - `np` has no types
 import pyarrow as pa
@@ -24,6 +24,7 @@ __all__ = [
     "fields_of",
     "fixed_width",
     "integer_array",
+    "integers_of",
     "is_text",
     "items_of",
     "join_items",
@@ -38,6 +39,7 @@ __all__ = [
     "spread",
     "struct_array",
     "take_rows",
+    "times",
     "values_of",
     "without_check",
     "without_nulls",
@@ -131,6 +133,17 @@ def numbers_of(array: Array) -> Numbers:
     return numbers
 
 
+def integers_of(array: Array) -> Numbers:
+    """Return the whole numbers of an array without nulls, or those that its dates or times are."""
+    width: int = array.type.bit_width
+    as_integers = cast_to(array, pa.int32() if width == _BITS_OF_INT else pa.int64())
+    integers: Numbers = numbers_of(as_integers).astype(np.int64)
+    return integers
+
+
+_BITS_OF_INT: Final = 32
+
+
 def spread(values: Array, some: Numbers) -> Array:
     """Make an array that has the values where `some` is true, and is null elsewhere."""
     if not len(values):
@@ -162,6 +175,12 @@ def join_items(counts: Numbers, items: Array, between: bytes = b"") -> Array:
     lists = list_array(counts, items, pa.list_(pa.binary()))
     array: Array = _PYARROW_COMPUTE.binary_join(lists, pa.scalar(between, pa.binary()))
     return array
+
+
+def times(array: Array, factor: int) -> Array:
+    """Multiply whole numbers; raise ArrowInvalid if one becomes too large."""
+    product: Array = _PYARROW_COMPUTE.multiply_checked(array, pa.scalar(factor, array.type))
+    return product
 
 
 def multiply_add(first: Array, step: Array, steps: Array) -> Array:
@@ -237,8 +256,7 @@ def is_text(kind: Any) -> bool:  # noqa: ANN401 - a DataType of any parameter
 
 def as_text(array: Array) -> Array:
     """Convert bytes to text; raise ArrowInvalid for bytes that are no UTF-8."""
-    text: Array = _PYARROW.Array.cast(array, pa.string())
-    return text
+    return cast_to(array, pa.string())
 
 
 def bytes_of(array: Array) -> list[bytes | None]:

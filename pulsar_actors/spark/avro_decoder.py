@@ -163,7 +163,7 @@ def _integer(kind: ValueType) -> Decode:
     if kind.logical is not None:
         lowest, highest = _RANGES[kind.logical.removeprefix("local-")]
     width = np.int32 if kind.kind == "int" else np.int64
-    factor = 1000 if kind.logical in {"timestamp-millis", "local-timestamp-millis"} else 1
+    factor = 1000 if kind.is_in_milliseconds else 1
 
     def read(cursor: _Cursor) -> Array:
         numbers = cursor.longs()

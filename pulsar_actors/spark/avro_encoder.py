@@ -21,6 +21,7 @@ from pulsar_actors.spark.arrow import (
     constant,
     fields_of,
     fixed_width,
+    integers_of,
     items_of,
     join_items,
     np,
@@ -32,7 +33,7 @@ from pulsar_actors.spark.arrow import (
     without_check,
     without_nulls,
 )
-from pulsar_actors.spark.avro_types import TEXT, FieldType, ValueType
+from pulsar_actors.spark.avro_types import TEXT, FieldType, ValueType, null_refused
 
 __all__ = ["encode_columns"]
 
@@ -57,7 +58,7 @@ def _encode(kind: ValueType, column: Array, name: str) -> Array:
     """Encode a column, with the number of the branch before each value if the type is one of a union with null."""
     encode = _ENCODERS[kind.kind]
     if kind.null_branch is None and column.null_count:
-        raise WrongContent(f"the field {name} is null, and the schema of the topic says that it is not")
+        raise null_refused(name)
     if kind.value_branch is None:
         return encode(kind, column)
     some, valid = without_nulls(column)
@@ -75,7 +76,7 @@ def _long(number: int) -> bytes:
 
 def _longs(numbers: Numbers) -> Array:
     """Encode numbers in seven bits a byte, the lowest first; small ones of either sign are short."""
-    wide = numbers.astype(np.int64)
+    wide = numbers.astype(np.int64, copy=False)
     bits = as_kind((wide << 1) ^ (wide >> 63), "u8")
     sizes = np.ones(len(bits), np.int64)
     rest = bits >> _SEVEN_BITS
@@ -106,8 +107,8 @@ def _of_width(numbers: Numbers, width: int) -> Array:
 
 
 def _integer(kind: ValueType, column: Array) -> Array:
-    numbers = numbers_of(cast_to(column, pa.int32() if column.type.bit_width == 32 else pa.int64()))  # noqa: PLR2004
-    return _longs(numbers // 1000 if kind.logical in {"timestamp-millis", "local-timestamp-millis"} else numbers)
+    numbers = integers_of(column)
+    return _longs(numbers // 1000 if kind.is_in_milliseconds else numbers)
 
 
 def _floating(kind: ValueType, column: Array) -> Array:

@@ -27,11 +27,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.exceptions import InvalidConfiguration, WrongContent
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.schema.codec import items_of
 
-__all__ = ["TEXT", "FieldType", "ValueType", "value_type"]
+__all__ = ["TEXT", "FieldType", "ValueType", "null_refused", "value_type"]
 
 
 class ValueType(NamedTuple):
@@ -46,7 +46,7 @@ class ValueType(NamedTuple):
     fields: "tuple[FieldType, ...]" = ()
     """Those of a record."""
     item: "ValueType | None" = None
-    """What an array or a map has."""
+    """The type of the items of an array, or of the values of a map."""
     symbols: tuple[str, ...] = ()
     size: int = 0
     """The bytes of a `fixed`."""
@@ -56,9 +56,14 @@ class ValueType(NamedTuple):
 
     @property
     def of_items(self) -> "ValueType":
-        """The type of the items of an array or a map."""
+        """`item` of an array or a map."""
         assert self.item is not None  # noqa: S101 - for type checkers
         return self.item
+
+    @property
+    def is_in_milliseconds(self) -> bool:
+        """Whether it is a timestamp in milliseconds, which Spark and Arrow have in microseconds."""
+        return self.logical in {"timestamp-millis", "local-timestamp-millis"}
 
 
 class FieldType(NamedTuple):
@@ -198,6 +203,11 @@ def _with_decimals(plain: ValueType, definition: Mapping[str, Any], where: str) 
         raise _refusal(where, f"it has {precision} digits, and Spark has {_MOST_DIGITS}")
     spark, arrow = DecimalType(precision, scale), pa.decimal128(precision, scale)
     return plain._replace(spark=spark, arrow=arrow, logical="decimal")
+
+
+def null_refused(name: str) -> WrongContent:
+    """Return the error of a null in a field that may not be null."""
+    return WrongContent(f"the field {name} is null, and the schema of the topic says that it is not")
 
 
 def _refusal(where: str, what: str) -> InvalidConfiguration:

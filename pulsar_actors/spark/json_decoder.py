@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from pulsar_actors.spark.arrow import Array, cast_to, fields_of, fixed_width, np, numbers_of, struct_array
+from pulsar_actors.spark.arrow import Array, cast_to, fields_of, np, struct_array, times
 from pulsar_actors.spark.avro_decoder import NotByColumns
 from pulsar_actors.spark.avro_types import FieldType, ValueType
 
@@ -45,7 +45,7 @@ def _begin_and_end_as_records(lines: bytes, payloads: Sequence[bytes]) -> bool:
     return bool(sizes.all() and (data[stops - sizes] == ord("{")).all() and (data[stops - 1] == ord("}")).all())
 
 
-_AS_IN_ARROW: Final = {"boolean", "string", "enum", "float", "double", "int", "long"}
+_AS_IN_ARROW: Final = {"boolean", "string", "enum", "float", "double"}
 
 
 def _in_json(kind: ValueType) -> Any:  # noqa: ANN401 - a DataType
@@ -87,20 +87,6 @@ def _value(kind: ValueType, column: Array) -> Array:
                 raise NotByColumns
             return column
         case "int" | "long" if kind.logical is not None:
-            return _time(kind, column)
+            return cast_to(times(column, 1000) if kind.is_in_milliseconds else column, kind.arrow)
         case _:
             return column
-
-
-def _time(kind: ValueType, column: Array) -> Array:
-    if kind.logical not in {"timestamp-millis", "local-timestamp-millis"}:
-        return cast_to(column, kind.arrow)
-    if column.null_count:
-        raise NotByColumns
-    numbers = numbers_of(column)
-    if (np.abs(numbers) > _LATEST_MS).any():
-        raise NotByColumns
-    return fixed_width(numbers * 1000, kind.arrow)
-
-
-_LATEST_MS: Final = 253_402_300_799_999

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_actors.exceptions import WrongContent
 from pulsar_actors.spark.arrow import (
     Array,
     array_of,
@@ -23,14 +22,14 @@ from pulsar_actors.spark.arrow import (
     constant,
     fields_of,
     fixed_width,
+    integers_of,
     items_of,
     join_items,
-    numbers_of,
     sizes_of,
     spread,
     without_nulls,
 )
-from pulsar_actors.spark.avro_types import FieldType, ValueType
+from pulsar_actors.spark.avro_types import FieldType, ValueType, null_refused
 
 __all__ = ["encode_lines"]
 
@@ -62,7 +61,7 @@ def _encode(kind: ValueType, column: Array, name: str) -> Array:
     if not column.null_count:
         return _ENCODERS[kind.kind](kind, column)
     if kind.null_branch is None:
-        raise WrongContent(f"the field {name} is null, and the schema of the topic says that it is not")
+        raise null_refused(name)
     some, valid = without_nulls(column)
     return coalesce(spread(_ENCODERS[kind.kind](kind, some), valid), constant(b"null", len(valid)))
 
@@ -76,10 +75,8 @@ def _boolean(kind: ValueType, column: Array) -> Array:  # noqa: ARG001 - as the 
 
 
 def _integer(kind: ValueType, column: Array) -> Array:
-    numbers = cast_to(column, pa.int32() if column.type.bit_width == 32 else pa.int64())  # noqa: PLR2004
-    if kind.logical in {"timestamp-millis", "local-timestamp-millis"}:
-        numbers = fixed_width(numbers_of(numbers) // 1000, pa.int64())
-    return _as_bytes(numbers)
+    numbers = integers_of(column)
+    return _as_bytes(fixed_width(numbers // 1000 if kind.is_in_milliseconds else numbers, pa.int64()))
 
 
 _NOT_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
