@@ -49,17 +49,22 @@ _NO_RARE_OPTIONS = NO_OPTIONS[_RARE_OPTIONS]
 
 
 def build_message(
-    schema: Schema, content: object, options: MessageOptions, reply: object, now_ms: Callable[[], int]
+    schema: Any,  # noqa: ANN401 - see below
+    content: object,
+    options: MessageOptions,
+    reply: object,
+    now_ms: Callable[[], int],
 ) -> tuple[bytes, object]:
     """Build the payload and the tag of a message.
 
-    For most messages, which have no options, this takes very little time.
+    For most messages, which have no options, this takes very little time. `schema` is a Schema. But a user's may make
+    anything, and compiled code would refuse what does not have the declared type.
     """
     payload = b"" if content is None else schema.encode_message(content)
     if type(payload) is not bytes:
         if type(payload) is KeyedPayload:
             return _build_keyed_message(payload, options, reply, now_ms)
-        payload = _as_bytes(payload, schema)  # a user's schema may return anything
+        payload = _as_bytes(payload, schema)
     if options == NO_OPTIONS and content is not None and options[_DISABLE_REPLICATION] is False:  # a 0 is equal to it
         return payload, reply
     return payload, build_header(len(payload), options, reply, now_ms, is_null=content is None)

@@ -20,7 +20,7 @@ from pulsar_actors.client.enums import RegexSubscriptionMode
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.multi_topics_common import ReportToSet, new_multi_topics_actor, report_lifecycle
-from pulsar_actors.client.reader import Reader
+from pulsar_actors.client.reader import Reader, leaves_messages
 from pulsar_actors.client.receive_path import OneOrMore
 from pulsar_actors.client.receiving import ReceivingHandle, seek_target
 from pulsar_actors.client.stats import BrokerConsumerStats
@@ -223,7 +223,8 @@ class MultiTopicsReader(MultiTopicsHandle, Reader):
         """
         if self._receiver_queue.has_messages:
             return True
-        return any(self._leaves(topic, last) for topic, last in self._get_last_messages().items())
+        lasts = self._get_last_messages()
+        return any(self._leaves(topic, last) for topic, last in lasts.items()) or self._receiver_queue.has_messages
 
     def go_to_last(self) -> None:
         """Seek to the last message of each persistent topic, so that these messages are read first."""
@@ -235,10 +236,7 @@ class MultiTopicsReader(MultiTopicsHandle, Reader):
 
     def _leaves(self, topic: str, last: LastMessage) -> bool:
         member = self._multi_state.members.get(topic)
-        if member is None:
-            return False
-        start = member.machine.messages.trackers.start
-        return start.leaves(last.message_id, member.receiver_queue.progress.furthest, last.acknowledged)
+        return member is not None and leaves_messages(member, last)
 
 
 NewDeadLetterSender = Callable[[ConsumerOptions], SendDeadLetter | None]

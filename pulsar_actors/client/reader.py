@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 
-from pulsar_actors.client.consumer_state import AnyReceivingState
+from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import new_message_id
 from pulsar_actors.client.receiving import ReceivingHandle
@@ -39,11 +39,9 @@ class Reader(ReceivingHandle):
 
         For a non-persistent topic, only messages that have arrived count, because brokers do not keep its messages.
         """
-        start = self._single_state.machine.messages.trackers.start
-        if self._receiver_queue.queued or not start.persistent:
+        if self._receiver_queue.queued or not self._single_state.machine.messages.trackers.start.persistent:
             return self._receiver_queue.queued > 0
-        last = self._get_last_message()
-        return start.leaves(last.message_id, self._single_state.receiver_queue.progress.furthest, last.acknowledged)
+        return leaves_messages(self._single_state, self._get_last_message()) or self._receiver_queue.queued > 0
 
     def go_to_last(self) -> None:
         """Seek to the topic's last message, so that it is read first."""
@@ -56,3 +54,16 @@ class Reader(ReceivingHandle):
         if not self._single_state.machine.messages.trackers.start.persistent:
             return {}
         return {self._topic: self._get_last_message()}
+
+
+def leaves_messages(state: ConsumerState, last: LastMessage) -> bool:
+    """Return whether the broker has messages that have not come yet, if `last` is the topic's last one.
+
+    What was passed over may be behind messages that are still queued: so look at the queue after this. And a message
+    for whose chunks there was no room comes again.
+    """
+    trackers = state.machine.messages.trackers
+    furthest = state.receiver_queue.progress.furthest
+    if trackers.start.leaves(last.message_id, furthest, last.acknowledged):
+        return True
+    return trackers.chunks.will_come_again(state.engine.now())

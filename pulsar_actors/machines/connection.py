@@ -319,8 +319,11 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
         return [CloseSocket(flush=False), *self._dial()]
 
     def no_host_answers(self, event: HandshakeTimedOut, now: float) -> bool:
-        """Return whether every host has let the time pass, and none is left. One that has refused may be starting."""
-        return self._all_silent and not self._settings.service_can_change
+        """Return whether every host has let the time pass, and none is left. One that has refused may be starting.
+
+        Hosts that have answered before are in trouble, or are starting. With others the service URL may be wrong.
+        """
+        return self._all_silent and not self._settings.silence_may_end
 
     def end_unanswered(self, event: HandshakeTimedOut, now: float) -> Effects:
         """End with the hosts that were tried. Another attempt would take as long."""

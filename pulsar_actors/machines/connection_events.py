@@ -20,7 +20,7 @@ class ConnectionSettings(NamedTuple):
     keepalive_interval: float = 30.0
     flush_timeout: float = 1.0
     tcp_no_delay: bool = True
-    service_can_change: bool = False  # to another cluster, if the hosts of this one do not answer
+    silence_may_end: bool = False  # the hosts have answered before, or the client can change to another cluster
 
 
 # Events of the client.

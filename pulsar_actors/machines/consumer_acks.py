@@ -56,9 +56,10 @@ from pulsar_actors.machines.trackers.ack_grouping_tracker import (
     AckOutcome,
     AckReceipts,
     AckToken,
+    DroppedAcks,
     corrupt_group,
 )
-from pulsar_actors.machines.trackers.server_errors import last_failure_text
+from pulsar_actors.machines.trackers.server_errors import last_failure_text, not_sent_error, unconfirmed_error
 from pulsar_actors.machines.trackers.transactional_acks import (
     TransactionalAck,
     TransactionalAcks,
@@ -176,7 +177,8 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     def drop_all(self) -> tuple[AckToken, ...]:
         """Drop everything because of a bug, and return the tokens that have no answer."""
-        return (*self._tracker.drop_all(), *self._transactional.drop_all())
+        never_sent, sent = self._drop_all()
+        return (*never_sent, *sent)
 
     def hold(self, event: Acknowledge, now: float) -> Effects:
         """Hold acknowledgements until their group is complete."""
@@ -280,8 +282,10 @@ class ConsumerAcks(StateMachine, chart=CHART):
     # The end.
 
     def fail_unanswered(self, event: Ended, now: float) -> Effects:
-        """Fail the acknowledgements that have no answer."""
-        return self._end(self.drop_all(), event.error)
+        """Fail the acknowledgements that have no answer. The broker may have done those that were sent."""
+        never_sent, sent = self._drop_all()
+        unconfirmed = unconfirmed_error(event.error, "the acknowledgement was sent, and has no receipt")
+        return [*self._end(never_sent, not_sent_error(event.error)), *self._end(sent, unconfirmed)]
 
     def fail_after_end(self, event: Acknowledge, now: float) -> Effects:
         """Fail acknowledgements after the end."""
@@ -294,6 +298,11 @@ class ConsumerAcks(StateMachine, chart=CHART):
     def fail_in_transaction_after_end(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Fail an acknowledgement after the end."""
         return [AcksSettled((event.ack.token,), self._handler.ending)]
+
+    def _drop_all(self) -> DroppedAcks:
+        never_sent, sent = self._tracker.drop_all()
+        held = tuple(ack.token for ack in self._transactional.take_held())
+        return DroppedAcks((*never_sent, *held), (*sent, *self._transactional.drop_unanswered()))
 
     def _send_in_transaction(self, ack: TransactionalAck) -> Effects:
         fault = ack.fault(self._tracker.largest_batch)

@@ -59,10 +59,9 @@ from pulsar_actors.machines.trackers.pending_messages import (
     PendingSend,
     ReceiptVerdict,
     StoredSend,
-    not_sent_error,
 )
 from pulsar_actors.machines.trackers.producer_identity import ProducerIdentity, SequenceIds
-from pulsar_actors.machines.trackers.server_errors import SendVerdict, last_failure_text, meaning_of
+from pulsar_actors.machines.trackers.server_errors import SendVerdict, last_failure_text, meaning_of, not_sent_error
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import position_of
 from pulsar_actors.wire.protobuf import signed

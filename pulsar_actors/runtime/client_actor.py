@@ -32,7 +32,13 @@ from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
-from pulsar_actors.runtime.connection_actor import ConnectionEnded, ConnectionInUse, ConnectionUnusable, ServiceAccess
+from pulsar_actors.runtime.connection_actor import (
+    ConnectionEnded,
+    ConnectionInUse,
+    ConnectionUnusable,
+    ServiceAccess,
+    ServiceAnswered,
+)
 from pulsar_actors.runtime.connection_pool import ConnectionPool, ConnectionPoolSettings, Service
 from pulsar_actors.runtime.future import settle
 from pulsar_actors.runtime.handle_link import ClientCounters
@@ -129,6 +135,8 @@ class ClientActor(MachineActor[ClientClose]):
             case ActorStarted(who):
                 self._handles[who] = None
                 self.feed(HandleStarted(who))
+            case ServiceAnswered():
+                self._connections.note_answer()
             case ConnectionInUse(connection):
                 self._connections.put_back(connection)
             case ConnectionUnusable(connection):

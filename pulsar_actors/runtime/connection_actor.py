@@ -75,6 +75,10 @@ class ServiceAccess(NamedTuple):
     report_verdict: Callable[[bool], object] = lambda _: None
 
 
+class ServiceAnswered(NamedTuple):
+    """To the guardian: a broker of the service has accepted or refused the client."""
+
+
 class ConnectionInUse(NamedTuple):
     """To the guardian: the connection has users and stays open."""
 
@@ -241,6 +245,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             self.feed(CredentialsFetched(*fetched))
 
     def _report_verdict(self, effect: CredentialsJudged) -> None:
+        self.tell_guardian(ServiceAnswered())
         self._access.report_verdict(effect.accepted)
 
     def _accept_handler(self, effect: HandlerAccepted) -> None:

@@ -119,6 +119,7 @@ class ConnectionPool:
         self._index: ConnectionIndex[ActorRef] = ConnectionIndex(pool_settings.idle_after)
         self._alive: dict[ActorRef, None] = {}  # until their sockets have ended
         self._next_host = 0
+        self._service_has_answered = False
         self.service = service
 
     def __len__(self) -> int:
@@ -160,6 +161,10 @@ class ConnectionPool:
             self._index.remove(connection)
             tell(connection, AbortConnection(ConnectionLost(f"the client has gone to {url}")))
         return self.service
+
+    def note_answer(self) -> None:
+        """Note that the service URL is right: if its hosts do not answer later, they may again."""
+        self._service_has_answered = True
 
     def put_back(self, connection: ActorRef) -> None:
         """Put back a connection that is in use."""
@@ -207,7 +212,7 @@ class ConnectionPool:
             handshake_timeout=pool_settings.connection_timeout,
             keepalive_interval=pool_settings.keepalive_interval,
             tcp_no_delay=pool_settings.tcp_no_delay,
-            service_can_change=pool_settings.service_can_change,
+            silence_may_end=pool_settings.service_can_change or self._service_has_answered,
         )
         loop = self._loops[self._next_host % len(self._loops)]
         connection = ConnectionActor.start(loop, self._guardian, settings, self.service.access)

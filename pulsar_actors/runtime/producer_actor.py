@@ -28,7 +28,8 @@ from pulsar_actors.machines.producer_events import (
     SendsCompleted,
 )
 from pulsar_actors.machines.trackers.batching import count_complete
-from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend, not_sent_error
+from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
+from pulsar_actors.machines.trackers.server_errors import not_sent_error
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.batch_builder import (

@@ -67,6 +67,8 @@ class SimulatedLoop(Loop):
         self._timers = TaskQueue(f"{name} timer", self)
         self._blocking = TaskQueue(f"{name} executor")
         self._running = True
+        self.clock_error = 0.0
+        """By how many seconds its wall clock is wrong."""
 
     @property
     def is_running(self) -> bool:
@@ -89,7 +91,7 @@ class SimulatedLoop(Loop):
 
     def wall_clock_ms(self) -> int:
         """Read the wall clock, which runs with the virtual clock."""
-        return EPOCH_MS + int(self._scheduler.now * 1000)
+        return EPOCH_MS + int((self._scheduler.now + self.clock_error) * 1000)
 
     def chance(self) -> float:
         """Draw a number in [0, 1)."""

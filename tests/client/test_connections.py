@@ -143,6 +143,17 @@ def test_if_no_host_answers_within_the_connection_timeout_a_call_says_so_at_once
     assert "within 0.2 s: still DIALING" in str(error)
 
 
+def test_a_service_that_has_answered_before_is_waited_for_when_its_hosts_say_nothing(broker: EmbeddedBroker) -> None:
+    with client_of(broker.service_url, connection_timeout_ms=100, operation_timeout_seconds=60) as client:
+        works(client)
+        frozen = broker.faults.on(pb.CommandConnect, times=None).drop()
+        broker.cut_connections()
+        asking = InThread(lambda: client.get_topic_partitions("t"))
+        frozen.wait(3)
+        frozen.remove()
+        assert asking.result() == ["persistent://public/default/t"]
+
+
 def test_a_broker_that_does_not_answer_may_be_replaced_and_is_looked_up_again(broker: EmbeddedBroker) -> None:
     with full_backlog() as silent:
         there = pb.CommandLookupTopicResponse(

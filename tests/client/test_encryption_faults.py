@@ -399,7 +399,7 @@ def test_without_the_extra_each_use_names_it_and_the_rest_works(
 
 
 def test_the_extra_has_the_name_that_the_error_says() -> None:
-    project = (Path(pulsar.__file__).parents[1] / "pyproject.toml").read_text()
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert re.search(r'^name = "pulsar-actors"$', project, re.MULTILINE)
     assert re.search(r'^encryption = \["cryptography', project, re.MULTILINE)
 

@@ -1,9 +1,11 @@
 import re
+import threading
 from typing import Any
 
 import pytest
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.fault_rules import InterceptedCommand
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer_options import ReaderOptions
 from pulsar_actors.client.create_consumer import consumer_options_of_reader
@@ -14,8 +16,8 @@ from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
 from pulsar_actors.machines.incoming_entries import CorruptEntry
-from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId
-from tests.support.life import until
+from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId, CommandMessage
+from tests.support.life import InThread, until
 from tests.support.raw_producer import RawProducer
 
 SOON = 5_000
@@ -104,12 +106,17 @@ def test_what_can_never_be_read_is_no_message_to_wait_for(client: Client, topic:
     with client.create_reader(topic, MessageId.earliest) as reader, RawProducer(broker.service_url, topic) as raw:
         raw.send(b"no batch", num_messages_in_batch=1)
         raw.first("chunk")
+
+        def passed_over() -> Any:
+            """Read, which opens what has arrived."""
+            with pytest.raises(Timeout):
+                reader.read_next(1)
+            return receiving_internals(reader).take_skipped()[0]
+
         assert read(reader, 1) == [b"a"]
-        with pytest.raises(Timeout):
-            reader.read_next(1)
+        skipped = until(passed_over, "the entry that is passed over")
         until(lambda: not reader.has_message_available(), "the end of what can be read")
         assert receiving_internals(reader).furthest is not None
-        skipped = until(lambda: receiving_internals(reader).take_skipped()[0], "the entry that is passed over")
         assert [type(one) for one in skipped] == [CorruptEntry]
         raw.second("chunk")
         assert read(reader, 1) == [b"chunkCHUNK"]
@@ -217,3 +224,51 @@ def test_a_reader_that_cannot_go_to_the_last_message_is_not_left_behind(broker: 
         until(lambda: not client.stats().consumers)
         sent(client, topic, b"b")
     assert heard == []
+
+
+def test_messages_that_come_while_the_broker_is_asked_are_available(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    """Behind them is an entry that is no message yet: the last one that has come is the topic's last one."""
+    sent(client, topic, b"a")
+    asked = threading.Event()
+
+    def note(seen: InterceptedCommand) -> None:
+        if isinstance(seen.command, CommandGetLastMessageId):
+            asked.set()
+
+    with RawProducer(broker.service_url, topic) as raw:
+        raw.first("chunk")
+        broker.faults.control(note)
+        stalled = broker.faults.on(CommandMessage).stall()
+        with client.create_reader(topic, MessageId.earliest) as reader:
+            stalled.wait()
+            asking = InThread(reader.has_message_available)
+            assert asked.wait(SOON / 1000)
+            stalled.release()
+            assert asking.result() is True
+            assert read(reader, 1) == [b"a"]
+
+
+def test_a_message_for_whose_chunks_there_is_no_room_is_available_because_it_comes_again(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with RawProducer(broker.service_url, topic) as raw:
+        raw.first("one")
+        raw.first("two")
+        raw.second("two")
+        with client.create_reader(topic, MessageId.earliest, max_pending_chunked_message=1) as reader:
+            progress = reader._single_state.receiver_queue.progress
+            until(lambda: progress.passed is not None and progress.passed[1] == 2, "the end of what has come")
+            assert reader.has_message_available()
+
+
+def test_the_end_of_a_message_that_began_before_the_reader_is_not_available(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with RawProducer(broker.service_url, topic) as raw:
+        raw.first("one")
+        (first,) = sent(client, topic, b"a")
+        raw.second("one")
+        with client.create_reader(topic, first) as reader:
+            until(lambda: not reader.has_message_available(), "the end of what can be read")

@@ -239,17 +239,17 @@ def test_a_handshake_that_takes_too_long_ends_the_connection_wherever_it_is(coun
 
 
 @pytest.mark.parametrize(
-    ("first", "can_change", "error"),
+    ("first", "silence_may_end", "error"),
     [
         (HandshakeTimedOut, False, ConnectTimeout),
         (HandshakeTimedOut, True, ConnectError),
         (SocketLost, False, ConnectError),
     ],
 )
-def test_hosts_that_all_let_the_time_pass_are_told_from_those_of_which_one_refused_or_that_may_be_replaced(
-    first: Any, can_change: Any, error: Any
+def test_hosts_that_all_let_the_time_pass_are_told_from_those_of_which_one_refused_or_that_may_answer_later(
+    first: Any, silence_may_end: Any, error: Any
 ) -> None:
-    driven = made(TWO_HOSTS._replace(service_can_change=can_change), Dial())
+    driven = made(TWO_HOSTS._replace(silence_may_end=silence_may_end), Dial())
     if first is HandshakeTimedOut:
         driven.fire(first)
     else:

@@ -1,6 +1,15 @@
 import pytest
 
-from pulsar_actors.exceptions import AlreadyClosed, BrokerRefusal, ConnectionLost, InvalidArgument, Timeout
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    BrokerRefusal,
+    ConnectError,
+    ConnectionLost,
+    InvalidArgument,
+    OutcomeUnknown,
+    PulsarException,
+    Timeout,
+)
 from pulsar_actors.machines.connection_handler_events import Close, Detached, EndAtOnce, RetryDue
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
@@ -256,10 +265,19 @@ def test_after_a_seek_that_is_refused_one_is_sent() -> None:
     assert len(driven.did(AskToAckInTransaction)) == 1
 
 
+@pytest.mark.parametrize(("end", "error"), [(AlreadyClosed, AlreadyClosed), (OutcomeUnknown, ConnectError)])
+def test_one_that_was_never_sent_was_not_done_whatever_ends_its_consumer(
+    end: type[PulsarException], error: type[PulsarException]
+) -> None:
+    driven = ready()
+    driven.tell(Detached(1, LOST), in_transaction(driven, MessageId(1, 0)), EndAtOnce(end("ended")))
+    assert settled(driven) == [(("a",), error)]
+
+
 def test_with_its_consumer_one_fails() -> None:
     driven = ready()
     driven.tell(in_transaction(driven, MessageId(1, 0)), EndAtOnce(AlreadyClosed("closed")))
-    assert settled(driven) == [(("a",), AlreadyClosed)]
+    assert settled(driven) == [(("a",), OutcomeUnknown)]
     driven.tell(in_transaction(driven, MessageId(1, 0)))
     assert settled(driven) == [(("a",), AlreadyClosed)]
 

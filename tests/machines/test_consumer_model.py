@@ -216,6 +216,7 @@ class AnyConsumer(RuleBasedStateMachine):
         self.unreported = 0
         self.seen: list[Seen] = []
         self.acknowledged: set[Place] = set()
+        self.brokers_acknowledged: set[Place] = set()  # those that it had when it sent the entry last
         self.unanswered_acks: list[int] = []
         self.questions: list[int] = []  # the calls that ask for the last message
         self.unanswered: list[
@@ -353,7 +354,7 @@ class AnyConsumer(RuleBasedStateMachine):
                     assert not self.seek_is_open, "acknowledged where a seek may have gone by now"
                     covered = self.covered(command)
                     assert covered <= self.acknowledged, "acknowledged what the user has not"
-                    self.owed -= {entry for entry in self.owed if all_of(entry) <= covered}
+                    self.owed -= {entry for entry in self.owed if all_of(entry) <= covered | self.brokers_acknowledged}
             case _:
                 pass
 
@@ -418,7 +419,7 @@ class AnyConsumer(RuleBasedStateMachine):
         if isinstance(event, Detached | TopicMigrated) or (seek and self.seek_is_open):
             self.seek_is_open = False
             if isinstance(event, SeekAnswered):
-                self.acknowledged, self.owed = set(), set()
+                self.acknowledged, self.owed, self.brokers_acknowledged = set(), set(), set()
                 self.seek_is_done = True
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             self.bound, self.permits, self.flows, self.unanswered = True, 0, [], []
@@ -529,7 +530,9 @@ class AnyConsumer(RuleBasedStateMachine):
             epoch = data.draw(st.sampled_from([self.epoch, self.epoch, max(0, self.epoch - 1)]))
             count = data.draw(st.sampled_from([0, 0, 3, 4]))
             words = to_words(mask) if size and mask != full(size) else []
-            self.acknowledged |= {place for place in all_of(entry) if not mask >> place[1] & 1}
+            has = {place for place in all_of(entry) if not mask >> place[1] & 1}
+            self.acknowledged |= has
+            self.brokers_acknowledged = self.brokers_acknowledged - all_of(entry) | has
             self.settle([entry])
             messages.append(incoming(entry, batch=batch, epoch=epoch, count=count, ack_set=words))
             self.permits -= used

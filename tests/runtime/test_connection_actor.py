@@ -82,6 +82,7 @@ class Bench(ActorBench):
         self.dial()
         self.hears(CONNECTED)
         assert isinstance(self.said()[0], pb.CommandConnect)
+        assert self.heard(self.guardian) == [connection_actor.ServiceAnswered()]
         return self
 
 

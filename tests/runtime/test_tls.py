@@ -203,7 +203,7 @@ def test_a_connection_lost_later_or_on_a_server_is_just_that(pair: Pair, serving
 def test_a_record_that_was_tampered_with_breaks_the_stream_and_the_peer_is_told(pair: Pair) -> None:
     record = bytearray(pair.client.encrypt([b"pay 1 to Bob"])[0])
     record[-1] ^= 1
-    with pytest.raises(TlsFailed, match=r"TLS broke: .*bad record mac"):
+    with pytest.raises(TlsFailed, match=r"TLS broke: .*(bad record mac|record layer failure)"):  # by OpenSSL's version
         pair.server.feed(record)
     with pytest.raises(TlsFailed):
         pair.client.feed(pair.server.alert())

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from tests.scenarios.fired_rows import IS_COUNTED, report
 from tests.scenarios.scene import FACTOR, PART, PLAYED
 
 
@@ -28,4 +29,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     say(
         f"{sum(each.steps for each in PLAYED):,} steps in {sum(each.virtual_seconds for each in PLAYED):,.0f} virtual s"
     )
+    if IS_COUNTED:
+        for line in report():
+            say(line)
     say(f"{sum(faults.values()):,} faults: " + ", ".join(f"{times:,} {name}" for name, times in faults.most_common()))

@@ -59,9 +59,13 @@ class Publisher:
 
 def subscribe(scene: Scene, client: Client, topic: str = TOPIC, **options: Any) -> Consumer:
     """Subscribe from the first message on."""
-    earliest = InitialPosition.Earliest
-    made: Consumer = scene.insist(lambda: client.subscribe(topic, SUBSCRIPTION, initial_position=earliest, **options))
+    made: Consumer = scene.insist(lambda: client.subscribe(topic, SUBSCRIPTION, **subscribe_options(**options)))
     return made
+
+
+def subscribe_options(**options: Any) -> dict[str, Any]:
+    """Return the options of a subscription that begins with the first message."""
+    return {"initial_position": InitialPosition.Earliest, **options}
 
 
 def in_troubles(

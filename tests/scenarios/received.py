@@ -3,7 +3,8 @@
 from typing import Any, NamedTuple
 
 from pulsar_actors.client.message import Message
-from tests.scenarios.scene import Place, Scene
+from tests.histories.history import Place
+from tests.scenarios.scene import Scene
 
 
 class Arrival(NamedTuple):
@@ -14,12 +15,6 @@ class Arrival(NamedTuple):
     line: str
 
 
-def place_of(message: Message) -> Place:
-    """Tell where a message is."""
-    message_id = message.message_id()
-    return message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()
-
-
 class Received:
     """The messages that callers got, in the order in which they got them. A line is one caller at one consumer."""
 
@@ -28,7 +23,7 @@ class Received:
 
     def note(self, message: Message, line: str) -> None:
         """Note a message."""
-        self.arrivals.append(Arrival(message.data(), place_of(message), line))
+        self.arrivals.append(Arrival(message.data(), Place.of(message.message_id()), line))
 
     def check_contents(self, scene: Scene) -> None:
         """See that each message is what the broker has at its place."""

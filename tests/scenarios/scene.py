@@ -7,7 +7,7 @@ calms down, the callers come to an end, and `end` closes the clients: in time, w
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pykka
@@ -25,10 +25,12 @@ from pulsar_actors.simulation.connection import NetworkConditions
 from pulsar_actors.simulation.engine import SimulatedEngine
 from pulsar_actors.simulation.explore import explore
 from pulsar_actors.simulation.scheduler import Dice
-from pulsar_actors.simulation.world import World
+from pulsar_actors.simulation.world import SimulatedLoop, World
 from pulsar_actors.wire.batch import is_batch, split_batch
 from pulsar_actors.wire.entries import decode_entry
 from pulsar_actors.wire.topic_name import TopicName
+from tests.histories.history import Place
+from tests.scenarios.fired_rows import counted
 
 OPERATION_TIMEOUT = 10.0
 KEEPALIVE = 4.0
@@ -42,6 +44,8 @@ NAMESPACE = "public/default"
 TOPIC = f"persistent://{NAMESPACE}/topic"
 PARTS = TopicName.parse(f"persistent://{NAMESPACE}/parts")
 SUBSCRIPTION = "subscription"
+COORDINATOR = "persistent://pulsar/system/transaction_coordinator_assign-partition-0"
+"""The topic whose broker has the transaction coordinator."""
 
 TEMPORARY = (
     exceptions.ConnectError,
@@ -50,6 +54,9 @@ TEMPORARY = (
     exceptions.ProducerBusy,
     exceptions.ConsumerBusy,
     exceptions.ServiceUnitNotReady,
+    exceptions.BrokerMetadataError,
+    exceptions.BrokerPersistenceError,
+    exceptions.UnknownError,
 )
 """Errors of creating a producer or a consumer while there are faults; then it is tried again."""
 
@@ -57,8 +64,11 @@ CHANGEABLE = NetworkConditions(
     refuse=0.05, ignore=0.03, cut=0.02, stall=0.01, deafen=0.003, spike=0.02, partition=0.003
 )
 
-Place = tuple[int, int, int]
-"""Ledger, entry, and index in the batch, -1 where there is none."""
+
+def set_clock(loops: Sequence[SimulatedLoop], error: float) -> None:
+    """Let the wall clock of a host be wrong by so many seconds."""
+    for loop in loops:
+        loop.clock_error = error
 
 
 class Stored(NamedTuple):
@@ -77,6 +87,8 @@ class Scene:
         self.dice = Dice(world.seed, "scene")
         self.clients: list[Client] = []
         self.loop = world.loop("broker")
+        self.hosts = [[self.loop]]
+        """The loops of each host: these have the same wall clock."""
         self.broker: Broker | None = None
         self.troubled: Counter[str] = Counter()
         self.topic_deduplicates = deduplication
@@ -103,9 +115,23 @@ class Scene:
             "connections_per_broker": 1 + dice.below(2),
             **options,
         }
+        self.hosts.append(engine.loops)
         client = Client.on(engine, ClientOptions(**chosen))
         self.clients.append(client)
         return client
+
+    def add_brokers(self, number: int, topics: Sequence[str]) -> None:
+        """Add brokers to the cluster, and give some of these topics to one or another."""
+        for _ in range(number):
+            self.have_broker(Broker.add_listener)
+        if number:
+            for topic in topics:
+                if self.dice.happens(0.7):
+                    self.have_broker(lambda broker, topic=topic: self.move(broker, topic))  # type: ignore[misc]
+
+    def move(self, broker: Broker, topic: str) -> None:
+        """Give a topic to one of the brokers. Called on the broker's loop."""
+        broker.assign(topic, broker.nodes[self.dice.below(len(broker.nodes))])
 
     def insist(self, make: Callable[[], Any]) -> Any:
         """Try until it works, as a program does that starts while things go wrong."""
@@ -143,7 +169,7 @@ class Scene:
                 contents = [(bytes(single[1]), index) for index, single in enumerate(singles)]
             else:
                 contents = [(bytes(entry.payload), -1)]
-            messages += [Stored(content, (held.ledger_id, held.entry_id, index)) for content, index in contents]
+            messages += [Stored(content, Place(held.ledger_id, held.entry_id, index)) for content, index in contents]
         return messages
 
     def on_broker(self, action: Callable[[Broker], object]) -> None:
@@ -168,6 +194,8 @@ class Scene:
         self.is_calm = True
         self.world.faults.calm()
         self.broker.faults.clear()
+        for loops in self.hosts:
+            set_clock(loops, 0.0)
 
     def end(self) -> None:
         """Close all clients, and see that it takes no longer than it may, and that nothing is left of them."""
@@ -225,8 +253,9 @@ def play(
     troubled: Counter[str] = Counter()
 
     def one(world: World) -> None:
-        scene = Scene(world, **settings)
-        scenario(scene)
+        with counted((scenario, world.seed)):
+            scene = Scene(world, **settings)
+            scenario(scene)
         troubled.update(scene.troubled)
 
     began = time.monotonic()

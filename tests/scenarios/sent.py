@@ -7,12 +7,10 @@ from typing import Any
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.exceptions import InternalError, OutcomeUnknown, PulsarException, SendManyFailed
+from pulsar_actors.exceptions import PulsarException, SendManyFailed
 from pulsar_actors.simulation.scheduler import Dice
+from tests.histories.history import Outcome as Verdict
 from tests.scenarios.scene import TOPIC, Scene, Stored
-
-OPEN_RESULTS = (Result.Timeout, Result.ReadError, Result.UnknownError)
-"""Results of errors that leave open whether a message was stored; `UnknownError` is what OutcomeUnknown goes by."""
 
 Outcome = MessageId | Exception | Result
 
@@ -69,8 +67,10 @@ def _check_outcome(content: bytes, outcome: Outcome, times: int, by_place: dict[
     elif outcome is Result.Ok:
         assert times >= 1, f"{content!r} was acknowledged, and is not stored"
     elif isinstance(outcome, Result):
-        assert outcome in OPEN_RESULTS or not times, f"{content!r} failed with {outcome}, and is stored"
-    elif not isinstance(outcome, (OutcomeUnknown, InternalError)):
+        assert Verdict.of_result(outcome) is Verdict.UNKNOWN or not times, (
+            f"{content!r} failed with {outcome}, and is stored"
+        )
+    elif Verdict.of_error(outcome) is Verdict.REFUSED:
         assert not times, f"{content!r} failed with {outcome!r}, which says that it was not sent, and is stored"
 
 

@@ -17,9 +17,10 @@ from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.exceptions import NotAllowedError, PulsarException, Timeout
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.wire.topic_name import TopicName
+from tests.histories.history import Place
 from tests.scenarios.programs import in_troubles
-from tests.scenarios.received import Received, place_of
-from tests.scenarios.scene import NAMESPACE, PATIENCE, Place, Scene, play
+from tests.scenarios.received import Received
+from tests.scenarios.scene import NAMESPACE, PATIENCE, Scene, play
 
 LEAF = f"persistent://{NAMESPACE}/leaf"
 PATTERN = re.compile(f"{NAMESPACE}/leaf-.*")
@@ -131,7 +132,7 @@ class Gatherer:
             said = message.data().decode().partition("#")[0]
             assert TopicName.parse(topic).base == TopicName.parse(said), f"{message.data()!r} came as one of {topic}"
             self.received.note(message, topic)
-            self._places.add((topic, place_of(message)))
+            self._places.add((topic, Place.of(message.message_id())))
             consumer.acknowledge(message)
 
     def _subscribe(self) -> Any:

@@ -18,9 +18,9 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.wire.topic_name import TopicName
+from tests.histories.history import Place
 from tests.scenarios.programs import Publisher, in_troubles
-from tests.scenarios.received import place_of
-from tests.scenarios.scene import PARTS, TOPIC, Place, Scene, play
+from tests.scenarios.scene import PARTS, TOPIC, Scene, play
 
 
 class Reading:
@@ -66,7 +66,7 @@ class Reading:
         return self.expected.get(topic, {0}) | self.perhaps.get(topic, set())
 
     def number_of(self, message: Message) -> int:
-        return [each.place for each in self.scene.stored(message.topic_name())].index(place_of(message))
+        return [each.place for each in self.scene.stored(message.topic_name())].index(Place.of(message.message_id()))
 
     def run(self) -> None:
         while not self.is_done():

@@ -139,10 +139,11 @@ class Confirming:
             self.subscribe().receive(3000)
 
 
-def test_what_was_confirmed_is_acknowledged_and_what_was_not_is_not_lost() -> None:
-    def confirming(scene: Scene) -> None:
-        client = scene.client()
-        publisher = Publisher(scene, client)
-        in_troubles(scene, lambda: Confirming(scene, client, publisher).run(), publisher)
+def confirming(scene: Scene) -> None:
+    client = scene.client()
+    publisher = Publisher(scene, client)
+    in_troubles(scene, lambda: Confirming(scene, client, publisher).run(), publisher)
 
+
+def test_what_was_confirmed_is_acknowledged_and_what_was_not_is_not_lost() -> None:
     play(40, confirming, deduplication=True)

@@ -8,9 +8,9 @@ from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import BrokerRefusal, ConnectError, InvalidArgument, OutcomeUnknown, Timeout
 from pulsar_actors.simulation.scheduler import Dice
+from tests.histories.history import Place
 from tests.scenarios.programs import Publisher, in_troubles, subscribe
-from tests.scenarios.received import place_of
-from tests.scenarios.scene import Place, Scene, play
+from tests.scenarios.scene import Scene, play
 
 
 class Past(NamedTuple):
@@ -66,7 +66,7 @@ class Seeking:
             message = self.consumer.receive((0, 30, 1000)[self.dice.below(3)])
         except Timeout:
             return
-        at = self.places().index(place_of(message))
+        at = self.places().index(Place.of(message.message_id()))
         self.scene.world.note(f"received number {at}")
         possible = self._fitting(self.pasts, at)
         if not possible:

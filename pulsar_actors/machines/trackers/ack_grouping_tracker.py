@@ -57,6 +57,8 @@ class AwaitedAck(NamedTuple):
 
     message_id: MessageId
     token: AckToken
+    was_sent: bool = False
+    """It was sent, its connection was lost before the receipt, and it waits to be sent again."""
 
 
 class AckGroup(NamedTuple):
@@ -107,6 +109,13 @@ class AckOutcome(NamedTuple):
     faults: tuple[tuple[AckToken | None, InvalidArgument], ...] = ()
 
 
+class DroppedAcks(NamedTuple):
+    """The tokens that get no answer: of what was never sent, and of what the broker may have."""
+
+    never_sent: tuple[AckToken, ...]
+    sent: tuple[AckToken, ...]
+
+
 class AckAnswer(NamedTuple):
     """The outcome of a group: the tokens that end, and the entries that are not acknowledged after all."""
 
@@ -154,7 +163,7 @@ class AckGroupingTracker:
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
         self.generation = Generation()
-        self._unacknowledged: EntryMap[int] = EntryMap()  # 0: complete, but the broker may still refuse that
+        self._unacknowledged: EntryMap[int] = EntryMap()  # also of complete ones: the broker may still refuse that
         self._withheld: EntryMap[int] = EntryMap()  # what the last delivery of a batch was without
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None  # without its receipts
@@ -250,7 +259,7 @@ class AckGroupingTracker:
             if self.batch_index_acks:
                 self._held[key] = unacknowledged
             return self.batch_index_acks
-        self._complete(key)
+        self._complete(key, unacknowledged)
         self._held[key] = unacknowledged  # only what is withheld
         done.append(key)
         return True
@@ -266,14 +275,14 @@ class AckGroupingTracker:
         """Return those of a set of messages that the broker has delivered."""
         return messages & ~(self._withheld.get(entry) or 0)
 
-    def _complete(self, entry: EntryKey) -> None:
-        """Note that an entry is acknowledged completely.
+    def _complete(self, entry: EntryKey, withheld: int) -> None:
+        """Note that an entry is acknowledged completely, but for what was not delivered.
 
         With receipts the note is kept, because the broker may refuse.
         """
         self._withheld.pop(entry)
         if self.receipts:
-            self._unacknowledged.put(entry, 0)
+            self._unacknowledged.put(entry, withheld)
         else:
             self._unacknowledged.pop(entry)
 
@@ -302,7 +311,7 @@ class AckGroupingTracker:
         if group.position <= self._confirmed:
             return AckOutcome(up_to=up_to, tokens=ended)
         if not unacknowledged:
-            self._complete(key)
+            self._complete(key, 0)
         self._hold_cumulative(group)
         if not self.receipts:
             return AckOutcome(up_to=up_to, tokens=ended)
@@ -350,12 +359,12 @@ class AckGroupingTracker:
         group = self._unanswered.pop(number, None)
         if group is None:
             return AckAnswer()
-        for message_id, _ in group.acknowledged:
-            self._settle(message_id, failed=failed, cumulative=group.cumulative)
+        for one in group.acknowledged:
+            self._settle(one.message_id, failed=failed, cumulative=group.cumulative)
         if group.cumulative and not failed:
             self._confirmed = max(self._confirmed, group.position)
         self._set_floor()
-        tokens = tuple(token for _, token in group.acknowledged if token is not None)
+        tokens = tuple(one.token for one in group.acknowledged if one.token is not None)
         return AckAnswer(tokens, self._not_sent_again(group) if failed else ())
 
     def _not_sent_again(self, group: AckGroup) -> tuple[EntryKey, ...]:
@@ -390,35 +399,37 @@ class AckGroupingTracker:
         for group in self._unanswered.values():
             if group.cumulative:
                 self._hold_cumulative(group._replace(acknowledged=()))
-                self._cumulative_receipts += group.acknowledged
+                self._cumulative_receipts += tuple(one._replace(was_sent=True) for one in group.acknowledged)
                 continue
             for entry, unacknowledged in group.entries:
                 self._held[entry] = unacknowledged & self._held.get(entry, unacknowledged)
             for one in group.acknowledged:
                 key = one.message_id.position
-                self._receipts.setdefault(key, []).append(one)
+                self._receipts.setdefault(key, []).append(one._replace(was_sent=True))
         self._unanswered = {}
         self._confirmed = BEFORE_EVERYTHING
         self._set_floor()
 
-    def drop_all(self) -> tuple[AckToken, ...]:
+    def drop_all(self) -> DroppedAcks:
         """Drop everything at the consumer's end, and return the tokens that will get no answer."""
-        groups = [*self.drain(), *self._unanswered.values()]
-        self._unanswered = {}
-        return tuple(token for group in groups for _, token in group.acknowledged if token is not None)
+        self.disconnected()
+        dropped = [one for group in self.drain() for one in group.acknowledged if one.token is not None]
+        return DroppedAcks(
+            tuple(one.token for one in dropped if not one.was_sent), tuple(one.token for one in dropped if one.was_sent)
+        )
 
     def sought(self, generation: Generation) -> tuple[AckToken, ...]:
         """Start again after a seek: earlier acknowledgements are void.
 
         Those that were held have been sent before the SEEK.
         """
-        tokens = self.drop_all()
+        never_sent, sent = self.drop_all()
         self.generation = generation
         self._unacknowledged.clear()
         self._withheld.clear()
         self._confirmed = BEFORE_EVERYTHING
         self._set_floor()
-        return tokens
+        return (*never_sent, *sent)
 
 
 class AckReceipts:

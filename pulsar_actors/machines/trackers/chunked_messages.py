@@ -204,6 +204,10 @@ class ChunkedMessages:
         dropped = self._dropped.get(uuid)
         return dropped is not None and now - dropped[0] <= self.expiry
 
+    def will_come_again(self, now: float) -> bool:
+        """Return whether a message that was dropped here will be redelivered as a whole. Any thread may ask."""
+        return any(now - since <= self.expiry for since, _ in list(self._dropped.values()))
+
     def _stray(self, chunk: Chunk, pending: _Pending | None, now: float) -> ChunkOutcome:
         ids = [chunk.message_id] if pending is None else [*pending.ids, chunk.message_id]
         if self.expiry and chunk.age > self.expiry and not self._will_come(chunk.uuid, now):

@@ -14,8 +14,8 @@ They are an exception again when a connection is lost. What was written of a tra
 stored. If the broker does not drop repeats, it fails instead of being sent again, as it must not be committed twice.
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
-last receipt completes the item. Chunks with a receipt are not written again. A key-based batch has only its last id on
-the wire, so here the lowest is the highest.
+last receipt completes the item. Chunks with a receipt are not written again, and a second receipt does not count. A
+key-based batch has only its last id on the wire, so here the lowest is the highest.
 
 Every item ends exactly once, and frees its messages and bytes in that moment. The reason of a failure is not known
 here: the caller that ends an item knows it.
@@ -31,10 +31,8 @@ from typing import Any, Final, Generic, TypeVar
 from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.exceptions import (
     BrokerRefusal,
-    ConnectError,
     InternalError,
     InvalidArgument,
-    OutcomeUnknown,
     ProducerFenced,
     ProducerFencedBeforeReceipt,
     PulsarException,
@@ -43,6 +41,7 @@ from pulsar_actors.exceptions import (
     TopicTerminated,
     TopicTerminatedBeforeReceipt,
 )
+from pulsar_actors.machines.trackers.server_errors import not_sent_error, unconfirmed_error
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.transaction_id import TransactionId
 
@@ -170,6 +169,15 @@ class TransactionalSend(PendingSend[T]):
     transaction: TransactionId
 
 
+NOT_STORED: Final = (0, 0)
+"""The receipt of all that is sent to a topic that is not persistent. That of an entry which was there has less."""
+
+
+def repeats_chunk(item: PendingSend[Any], message_id: tuple[int, int]) -> bool:
+    """Return whether a receipt is for a chunk that has one: all have the same sequence id."""
+    return message_id > NOT_STORED and message_id in item.message_ids
+
+
 class StoredSend(NamedTuple):
     """An item that is stored, with (ledger, entry) of each frame; (-1, -1) if the broker had it already.
 
@@ -190,16 +198,11 @@ class FailedSend(NamedTuple):
 
     def error_for(self, error: PulsarException) -> PulsarException:
         """Return the error for this item: of the kind OutcomeUnknown, if the item may be stored."""
-        if self.may_be_stored and isinstance(error, BrokerRefusal) and type(error) in BEFORE_RECEIPT:
+        if not self.may_be_stored:
+            return not_sent_error(error)
+        if isinstance(error, BrokerRefusal) and type(error) in BEFORE_RECEIPT:
             return BEFORE_RECEIPT[type(error)](error.code, f"{NO_RECEIPT}: {error.reason}")
-        if self.may_be_stored and not isinstance(error, (OutcomeUnknown, InternalError)):  # both leave it open
-            return OutcomeUnknown(f"{NO_RECEIPT}: {error}")
-        return error if self.may_be_stored else not_sent_error(error)
-
-
-def not_sent_error(error: PulsarException) -> PulsarException:
-    """Return the error for a message that was never sent, which an OutcomeUnknown of its producer does not say."""
-    return ConnectError(f"it was not sent: {error}") if isinstance(error, OutcomeUnknown) else error
+        return unconfirmed_error(error, NO_RECEIPT)
 
 
 class PendingMessages(Generic[T]):
@@ -286,6 +289,8 @@ class PendingMessages(Generic[T]):
             if sequence_id < head.lowest_sequence_id:
                 return ReceiptVerdict.IGNORED
             return self._overtaking_receipt(sequence_id, message_id)
+        if head.frames > 1 and repeats_chunk(head, message_id):
+            return ReceiptVerdict.IGNORED
         head.message_ids += (message_id,)
         if len(head.message_ids) < head.frames:
             return ReceiptVerdict.CHUNK
@@ -298,6 +303,8 @@ class PendingMessages(Generic[T]):
         item = self._overtaking(sequence_id)
         if item is None:
             return ReceiptVerdict.SKIPS_HEAD
+        if repeats_chunk(item, message_id):
+            return ReceiptVerdict.IGNORED
         item.message_ids += (message_id,)
         if len(item.message_ids) < item.frames:
             return ReceiptVerdict.CHUNK

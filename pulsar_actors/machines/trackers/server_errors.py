@@ -20,7 +20,14 @@ from types import MappingProxyType
 from typing import Final
 
 from pulsar_actors import exceptions
-from pulsar_actors.exceptions import BrokerRefusal, ConsumerNotFound, PulsarException
+from pulsar_actors.exceptions import (
+    BrokerRefusal,
+    ConnectError,
+    ConsumerNotFound,
+    InternalError,
+    OutcomeUnknown,
+    PulsarException,
+)
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
@@ -146,6 +153,17 @@ def meaning_of(refused: BrokerRefusal) -> ErrorMeaning:
     if isinstance(refused, exceptions.BrokerMetadataError) and refused.reason.startswith(ENCRYPTION_MISSING):
         return ENCRYPTION_MEANING
     return MEANINGS[ServerError.Value(refused.code)]
+
+
+def not_sent_error(error: PulsarException) -> PulsarException:
+    """Return the error of what was never sent, which an OutcomeUnknown of its producer or consumer does not say."""
+    return ConnectError(f"it was not sent: {error}") if isinstance(error, OutcomeUnknown) else error
+
+
+def unconfirmed_error(error: PulsarException, what: str) -> PulsarException:
+    """Return the error of what was sent and has no answer. It leaves open whether that was done."""
+    leaves_it_open = isinstance(error, (OutcomeUnknown, InternalError))
+    return error if leaves_it_open else OutcomeUnknown(f"{what}: {error}")
 
 
 def last_failure_text(failure: PulsarException | None) -> str:

@@ -121,7 +121,3 @@ class TransactionalAcks:
         """Drop those that were sent, and return their tokens."""
         unanswered, self._unanswered = self._unanswered, _NONE
         return tuple(ack.token for ack in unanswered.values())
-
-    def drop_all(self) -> tuple[AckToken, ...]:
-        """Drop all, and return their tokens."""
-        return (*(ack.token for ack in self.take_held()), *self.drop_unanswered())

@@ -108,6 +108,18 @@ def test_a_message_that_found_no_room_begins_when_it_comes_again() -> None:
     assert add(chunks, chunk(1, 0, "b"), chunk(2, 1, "b"), chunk(5, 2, "b")).assembled is not None
 
 
+def test_a_message_that_found_no_room_will_come_again_until_it_has_begun_or_is_old() -> None:
+    chunks = assembly(max_pending=1)
+    assert not chunks.will_come_again(0.0)
+    chunks.add(chunk(0, 0, "a"), 0.0)
+    chunks.add(chunk(1, 0, "b"), 0.0)
+    assert chunks.will_come_again(60.0)
+    assert not chunks.will_come_again(60.1)
+    for part in (chunk(2, 1, "a"), chunk(3, 2, "a"), chunk(1, 0, "b")):
+        chunks.add(part, 1.0)
+    assert not chunks.will_come_again(1.0)
+
+
 def test_no_limit_is_no_limit() -> None:
     unlimited = assembly(max_pending=0)
     assert add(unlimited, *(chunk(one, 0, str(one)) for one in range(50))).redeliver_later == []

@@ -148,6 +148,31 @@ def test_chunks_share_an_id_and_the_last_receipt_ends_the_message() -> None:
     assert queue.receipt(1, 5, (3, 2)) == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5)
 
 
+@pytest.mark.parametrize("overtakes", [False, True])
+def test_a_receipt_that_comes_twice_counts_for_one_chunk(*, overtakes: bool) -> None:
+    queue = _queue()
+    if overtakes:
+        before = PendingSend("before it", 4, 4, 1, 10, None).in_transaction(TransactionId(0, 0))
+        queue.reserve(before.messages, before.size)
+        queue.add(before)
+    _add(queue, "large", 5, frames=2)
+    queue.bind(1)
+    queue.take_unwritten()
+    assert queue.receipt(1, 5, (3, 0)) == ReceiptVerdict.CHUNK
+    assert queue.receipt(1, 5, (3, 0)) == ReceiptVerdict.IGNORED
+    stored = queue.receipt(1, 5, (3, 1))
+    assert stored == StoredSend("large", ((3, 0), (3, 1)), 5, overtook=overtakes)
+
+
+def test_chunks_of_a_topic_that_stores_nothing_have_all_the_same_receipt() -> None:
+    queue = _queue()
+    _add(queue, "large", 5, frames=2)
+    queue.bind(1)
+    queue.take_unwritten()
+    queue.receipt(1, 5, (0, 0))
+    assert isinstance(queue.receipt(1, 5, (0, 0)), StoredSend)
+
+
 def test_a_chunk_that_is_dropped_as_a_duplicate_completes_the_message() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=2)

@@ -95,10 +95,6 @@ def test_those_whose_callers_have_given_up_are_not_sent() -> None:
     acks.hold(ack(MessageId(1, 6), token="b"))
     acks.drop_held(["late"])
     assert [held.token for held in acks.take_held()] == ["b"]
-    acks.hold(ack(MessageId(1, 7), token="c"))
-    acks.sent(ack(MessageId(1, 8), token="d"))
-    assert acks.drop_all() == ("c", "d")
-    assert acks.drop_all() == ()
 
 
 def test_those_of_a_transaction_that_is_over_are_dropped_alone() -> None:
