@@ -1,0 +1,172 @@
+"""The planted bugs: what a line says, what it says with the bug, and what then goes wrong.
+
+They are mistakes that somebody could make: a case that is forgotten, an order that is turned round, a count that is one
+off, a state that is not reset. A test sees that each of the lines is still there, once.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Bug(NamedTuple):
+    """A bug, planted by replacing some text of a file of the package, which is there once."""
+
+    file: str
+    text: str
+    instead: str
+    mistake: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.file.rpartition('/')[2].removesuffix('.py')}: {self.mistake}"
+
+
+PENDING = "machines/trackers/pending_messages.py"
+PRODUCER = "machines/producer.py"
+PERMITS = "machines/trackers/flow_permits.py"
+ACKS = "machines/trackers/ack_grouping_tracker.py"
+CONSUMER_ACKS = "machines/consumer_acks.py"
+MESSAGES = "machines/consumer_messages.py"
+HANDLER = "machines/connection_handler.py"
+CONNECTION = "machines/connection.py"
+REQUESTS = "machines/connection_requests.py"
+TRANSACTION = "machines/transaction.py"
+RECEIVER_QUEUE = "runtime/receiver_queue.py"
+CURSOR = "broker/model/cursor.py"
+DISPATCHER = "broker/model/dispatcher.py"
+PENDING_ACKS = "broker/model/pending_acks.py"
+TOPIC = "broker/model/topic.py"
+SHARED = "broker/model/shared_dispatcher.py"
+KEY_SHARED = "broker/model/key_shared_dispatcher.py"
+BUFFER = "broker/model/transaction_buffer.py"
+COORDINATOR = "broker/model/transaction_coordinator.py"
+PRODUCERS = "broker/model/producer.py"
+CHUNKS = "machines/trackers/chunked_messages.py"
+ENTRY_MAP = "machines/trackers/entry_map.py"
+SEND_QUEUE = "runtime/send_queue.py"
+
+BUGS: Final = (
+    # Producers.
+    Bug(PENDING, "self._waiting = [*self._written, *self._waiting]", "self._waiting = [*self._waiting]",
+        "what was written is not sent again"),
+    Bug(PENDING, "if len(head.message_ids) < head.frames:", "if len(head.message_ids) <= head.frames:",
+        "a message waits for one receipt more than it has frames"),
+    Bug(PENDING, "failed.append(FailedSend(item.token, may_be_stored=item.writes > 0))",
+        "failed.append(FailedSend(item.token, may_be_stored=False))", "what was written fails as if it was not"),
+    Bug(PENDING, "self._written.popleft()\n        self.messages.free(head.messages)", "self._written.popleft()",
+        "the room of a message is not freed"),
+    Bug(PRODUCER, 'Row(ReceiptsArrived,  READY,              WAITING,    "comes_out_of_order", "drop_out_of_order"),', "",
+        "a receipt that skips messages does not end the connection"),
+    Bug(PRODUCER, "self.identity.adopt(event.command)", "pass", "the broker's name for a producer is not adopted"),
+    Bug(PRODUCER, "return [*opened, *self._write()]", "return opened", "what is pending is not written when bound"),
+    Bug(PRODUCER, "return [*late, *self._finished_flushes()]", "return late", "a flush does not end with late messages"),
+    # Permits.
+    Bug(PERMITS, "        self.at_broker = 0\n        self.held = 0\n        return self._grant()", "        self.held = 0\n        return self._grant()",
+        "permits of a lost connection still count"),
+    Bug(PERMITS, "if due < self.threshold:", "if due <= self.threshold:", "permits are granted one message late"),
+    Bug(PERMITS, "            self.at_broker -= count\n", "            self.at_broker = max(0, self.at_broker - count)\n",
+        "permits that a batch has overdrawn are forgotten"),
+    Bug(PERMITS, "        if generation != self.generation:\n            return False\n", "",
+        "messages of a lost connection give permits back"),
+    Bug(PERMITS, "return 1 - self.at_broker if self.waiting and not self.held else 0",
+        "return 1 if self.waiting and not self.held and not self.at_broker else 0",
+        "without a queue, overdrawn permits are never made up for"),
+    # Acknowledgements.
+    Bug(ACKS, "unacknowledged ^= unacknowledged & messages", "unacknowledged = 0",
+        "one message of a batch acknowledges all"),
+    Bug(ACKS, "up_to = (ledger_id, entry_id - 1) if unacknowledged else key", "up_to = key",
+        "a cumulative acknowledgement within a batch reaches its end"),
+    Bug(CONSUMER_ACKS, "return [*self._send_all(), *self._send_held_in_transactions()]", "return self._send_held_in_transactions()",
+        "acknowledgements that waited for a connection are not sent with it"),
+    Bug(CONSUMER_ACKS, "return [*self._end(never_sent, not_sent_error(event.error)), *self._end(sent, unconfirmed)]",
+        "return [*self._end(never_sent, None), *self._end(sent, None)]", "what has no receipt succeeds with the close"),
+    # Messages.
+    Bug(MESSAGES, "self.generation = self.generation.attached_to(connection)", "pass",
+        "messages of a lost connection are handed out beside those that come again"),
+    Bug(MESSAGES, "self.generation = self.generation.sought()", "pass", "messages from before a seek are handed out after it"),
+    Bug(MESSAGES, "due = permits.returned(self.generation, outcome.returned)", "due = 0",
+        "dropped messages keep their permits"),
+    Bug(MESSAGES, "self.trackers.start.opened(opened, self.trackers.chunks.unread_from(opened.position))", "pass",
+        "a reader begins anew with each connection"),
+    Bug(RECEIVER_QUEUE, "            self._entries.clear()\n            self.progress.passed = None", "            self.progress.passed = None",
+        "queued messages are kept, and come a second time"),
+    Bug(RECEIVER_QUEUE, "                self._opened.append(self.next_messages.pop(0))", "                self.next_messages.pop(0)",
+        "a slice that is shortened loses messages"),
+    Bug(RECEIVER_QUEUE, "upcoming = self._opened[-size:] if size else []", "upcoming = self._opened[:size][::-1] if size else []",
+        "the messages of a batch come in a wrong order"),
+    Bug(RECEIVER_QUEUE, "            if not self.generation.still_delivers(generation):\n                self._void_opened()\n", "",
+        "opened messages are handed out that come again"),
+    # Connections, lookups, and handlers.
+    Bug(HANDLER, 'Row(RetryDue,              s.waiting,       s.looking_up,    None,                 "look_up_again"),',
+        'Row(RetryDue,              s.waiting,       INTERNAL),', "nothing is tried again"),
+    Bug(CONNECTION, 'Row(KeepaliveDue,       READY,          CLOSED,         "peer_is_silent",          "end_silent"),',
+        "", "a peer that is silent is waited for"),
+    Bug(REQUESTS, "return self._expire(Timeout(\"the broker has not answered in time; it may still do what was asked\"), now)",
+        "return self._watch(now)", "requests have no timeout"),
+    # Transactions.
+    Bug(TRANSACTION, 'Row(Settled,               COMMIT_SETTLING,   ABORTING,          "has_failed",    "abort_instead"),', "",
+        "a transaction commits without a message that has failed"),
+    Bug(TRANSACTION, 'Row(Commit,                OPEN,              COMMIT_SETTLING,   None,            "settle"),',
+        'Row(Commit,                OPEN,              COMMITTING,        None,            "send_commit"),',
+        "a commit does not wait for what was sent"),
+    # The broker.
+    Bug(CURSOR, "            self.batch_ack_sets[offset] = left\n                return\n", "            self.batch_ack_sets[offset] = left\n",
+        "a part of a batch acknowledges all"),
+    Bug(CURSOR, "self.read_offset = self.mark_delete + 1\n\n    def acknowledge(", "pass\n\n    def acknowledge(",
+        "what a consumer had not acknowledged is not sent again"),
+    Bug(CURSOR, "            if offset in self._acknowledged:\n                continue\n            entry = managed_ledger.entry(offset)",
+        "            entry = managed_ledger.entry(offset)", "acknowledged messages are sent again"),
+    Bug(CURSOR, "        self.mark_delete = offset - 1\n        self.read_offset = max(self.read_offset, offset)",
+        "        self.mark_delete = offset\n        self.read_offset = max(self.read_offset, offset)",
+        "a cumulative acknowledgement takes one entry too many"),
+    Bug(DISPATCHER, "        self._cursor.rewind()\n        self._selector.announce()", "        self._selector.announce()",
+        "a consumer that takes over begins where the other had read"),
+    Bug(DISPATCHER, "        if consumer is self._selector.active and not self._changing:\n            self._cursor.rewind()",
+        "        if consumer is self._selector.active and not self._changing:", "a redelivery brings nothing"),
+    Bug(PENDING_ACKS, "            self._cursor.release(entry, messages)\n        return [each", "            pass\n        return [each",
+        "an aborted transaction keeps its acknowledgements"),
+    Bug(PENDING_ACKS, "            self._cursor.acknowledge(entry, full(entry.messages) & ~messages)\n", "",
+        "a committed transaction loses its acknowledgements"),
+    Bug(TOPIC, "if first <= self.last_of(producer):", "if last < self.last_of(producer):", "a repeated message is stored again"),
+    # Chunks, queues, and maps of entries.
+    Bug(CHUNKS, "        del self._pending[chunk.uuid]\n        first, last =", "        first, last =",
+        "a message whose chunks are complete stays incomplete"),
+    Bug(CHUNKS, 'return AssembledMessage(message_id, b"".join([one.payload for one in chunks]))',
+        'return AssembledMessage(message_id, b"".join([one.payload for one in chunks[:-1]]))', "the last chunk is left out"),
+    Bug(CHUNKS, "            outcome.permits = 0\n", "", "the last chunk gives a permit back too many"),
+    Bug(SEND_QUEUE, "            del self.buffer[: 2 * count]", "            del self.buffer[:]",
+        "messages are lost that were queued while others were packed"),
+    Bug(SEND_QUEUE, "        if not self.buffer:\n            return True\n        self._notify_from", "        return True\n        self._notify_from",
+        "an actor goes to sleep over a message that has just come"),
+    Bug(SEND_QUEUE, "        if self.waiting:  # who comes now finds the room\n            self.waiting.wake_all()", "        pass",
+        "callers that wait for room are not woken"),
+    Bug(SEND_QUEUE, "            self.report([(messages.replies, error)])", "            pass", "messages that are queued end with no outcome"),
+    Bug(RECEIVER_QUEUE, "        self.wake_callers(messages)\n", "        self.wake_callers(0)\n", "a caller that waits is not woken"),
+    # Transactions of the client.
+    Bug(TRANSACTION, "return event.failure is not None", "return False", "a commit goes on without what has failed"),
+    Bug(TRANSACTION, "        return [CallDone((event.token,))]", "        return []", "a registration that is answered lets nobody go on"),
+    Bug(TRANSACTION, "return (event.repeated or self._ends_sent > 1) and isinstance(event.error, TransactionNotFound)",
+        "return False", "a commit that was repeated is said to have failed"),
+    # More of the broker.
+    Bug(SHARED, "        self._add_to_replay(pending)\n        self.dispatch()", "        self.dispatch()",
+        "what a consumer had that leaves is not given to others"),
+    Bug(SHARED, "            if offset >= managed_ledger.base and self._cursor.remaining(managed_ledger.entry(offset)):",
+        "            if offset >= managed_ledger.base:", "what was acknowledged meanwhile is delivered again"),
+    Bug(SHARED, "                found.append(entry)\n", "", "negative acknowledgements bring nothing"),
+    Bug(SHARED, "        batch.consumer.add_pending(entry, messages)\n", "", "nobody is known to have a message"),
+    Bug(KEY_SHARED, "return consumer if holder is None or holder[0] is consumer else None", "return consumer",
+        "a key moves to another consumer while the first one has messages of it"),
+    Bug(KEY_SHARED, "            consumer = None if slot in self._waiting else self._ready_owner(slot)", "            consumer = self._ready_owner(slot)",
+        "a message overtakes others of its key that wait"),
+    Bug(KEY_SHARED, "        self._unblocked.update(dict.fromkeys(self._waiting))", "        pass", "keys wait for a consumer that has left"),
+    Bug(BUFFER, "                entry.is_hidden = True", "                pass", "aborted messages are delivered"),
+    Bug(BUFFER, "self._managed_ledger.end if oldest is None else oldest.first_offset", "self._managed_ledger.end",
+        "messages of open transactions are delivered"),
+    Bug(COORDINATOR, "        self._clock.later(max(0, left_ms) / _MS, self._time_out, transaction.id.least)", "        pass",
+        "transactions that are left behind stay open"),
+    Bug(COORDINATOR, "                topic.end_transaction(transaction.id, commit=commit, low_water_mark=low_water_mark)",
+        "                topic.end_transaction(transaction.id, commit=True, low_water_mark=low_water_mark)", "an abort commits messages"),
+    Bug(COORDINATOR, "        for call in transaction.when_ended:\n            call()", "        pass", "the end of a transaction is never confirmed"),
+    Bug(PRODUCERS, "            successor.link.ready()\n", "", "who waits for a topic is not told that it is free"),
+    Bug(TOPIC, "        self.managed_ledger.roll()\n", "        self.managed_ledger.roll()\n        self._message_deduplication.forget()\n",
+        "an unload forgets what was stored, and repeats come through"),
+)  # fmt: skip

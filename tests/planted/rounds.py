@@ -1,0 +1,75 @@
+"""Play the scenarios in turn, one seed each, until one fails: `python -m tests.planted.rounds SEEDS`.
+
+Its last line says which did, as JSON; the exit status is 1 then.
+"""
+
+import json
+import resource
+import sys
+from collections.abc import Callable
+
+from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.simulation.connection import CALM, NetworkConditions
+from pulsar_actors.simulation.world import World
+from tests.scenarios.scene import CHANGEABLE, Scene
+from tests.scenarios.test_asking import asking
+from tests.scenarios.test_closing import closing
+from tests.scenarios.test_consuming import consuming
+from tests.scenarios.test_everything import everything
+from tests.scenarios.test_growing import growing
+from tests.scenarios.test_patterns import gathering
+from tests.scenarios.test_reading import reading
+from tests.scenarios.test_receipts import confirming
+from tests.scenarios.test_retries import procrastinating
+from tests.scenarios.test_seeking import seeking
+from tests.scenarios.test_sending import sending
+from tests.scenarios.test_transactions import transactions
+
+MOST_MEMORY = 3 << 30
+
+Scenario = tuple[str, Callable[[Scene], object], NetworkConditions]
+
+SCENARIOS: tuple[Scenario, ...] = (
+    ("everything", everything, CHANGEABLE),
+    ("everything, in calm", lambda scene: everything(scene, troubled=False), CALM),
+    ("consuming", lambda scene: consuming(scene, ConsumerType.Shared), CHANGEABLE),
+    ("transactions", lambda scene: transactions(scene, ConsumerType.Shared), CHANGEABLE),
+    ("sending", sending, CHANGEABLE),
+    ("seeking", seeking, CHANGEABLE),
+    ("consuming in order", lambda scene: consuming(scene, ConsumerType.Failover), CHANGEABLE),
+    ("consuming by key", lambda scene: consuming(scene, ConsumerType.KeyShared), CHANGEABLE),
+    ("reading", reading, CHANGEABLE),
+    ("closing", closing, CHANGEABLE),
+    ("asking", asking, CHANGEABLE),
+    ("confirming", confirming, CHANGEABLE),
+    ("growing", growing, CHANGEABLE),
+    ("gathering", gathering, CHANGEABLE),
+    ("procrastinating", procrastinating, CHANGEABLE),
+)
+
+
+def play(number: int) -> tuple[str, str]:
+    """Play one seed, and return the scenario, and how it failed, if it did."""
+    name, scenario, conditions = SCENARIOS[number % len(SCENARIOS)]
+    round_ = number // len(SCENARIOS)
+    try:
+        with World(number, conditions) as world:
+            scenario(Scene(world, deduplication=name != "sending" or round_ % 2 == 0))
+    except Exception as error:  # noqa: BLE001 - any failure will do
+        return name, f"{type(error).__name__}: {str(error).splitlines()[-1] if str(error) else ''}"
+    return name, ""
+
+
+def main(seeds: int) -> int:
+    """Play so many seeds at most. One that takes all memory fails, too."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    for number in range(seeds):
+        scenario, how = play(number)
+        if how:
+            print(json.dumps({"seeds": number + 1, "scenario": scenario, "how": how}))
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))
