@@ -84,8 +84,7 @@ def test_a_transaction_is_visible_as_a_whole_or_not_at_all(
     crashing: Standalone, connect: Callable[[Any], Any], killed_after: Callable[[Copying], None]
 ) -> None:
     topic = f"persistent://public/default/killed-{killed_after.__name__}"
-    assignment = "persistent/pulsar/system/transaction_coordinator_assign"
-    until(lambda: crashing.admin.json("GET", f"{assignment}/partitions")["partitions"])
+    until(crashing.admin.has_coordinators)
     copying = Copying(connect(pulsar_actors), topic)
     for step in STEPS:
         step(copying)

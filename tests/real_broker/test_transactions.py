@@ -25,12 +25,11 @@ from tests.real_broker.exchange import (
     stored,
     until,
 )
-from tests.support.admin import Admin, path_of
+from tests.support.admin import COORDINATORS, Admin, path_of
 from tests.support.jars import jars, tool
 from tests.support.subjects import Broker, client_module
 
 pulsar_actors = client_module("ours")
-ASSIGNMENT = "persistent/pulsar/system/transaction_coordinator_assign"
 LONG = timedelta(minutes=5)
 SHORT = timedelta(seconds=2)
 JAVA_SECONDS = 60.0
@@ -40,8 +39,8 @@ DISTRIBUTING = ["Shared", "KeyShared"]
 
 @pytest.fixture
 def ours(connect: Callable[..., Any], admin: Admin) -> Any:
-    """Our client, with a broker whose coordinator is there: it comes some time after the start of a real broker."""
-    until(lambda: admin.json("GET", f"{ASSIGNMENT}/partitions")["partitions"])
+    """Our client, with a broker whose coordinator is there."""
+    until(admin.has_coordinators)
     return connect(pulsar_actors)
 
 
@@ -60,7 +59,7 @@ def backlog(admin: Admin, topic: str) -> Any:
 
 
 def unload_coordinator(admin: Admin) -> None:
-    admin.call("PUT", f"{ASSIGNMENT}-partition-0/unload")
+    admin.call("PUT", f"{COORDINATORS}-partition-0/unload")
 
 
 # Messages.

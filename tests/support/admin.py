@@ -4,9 +4,12 @@ import json
 import time
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 from typing import Any
 
 ANSWER_SECONDS = 30.0
+COORDINATORS = "persistent/pulsar/system/transaction_coordinator_assign"
+"""The path of the topic whose partitions stand for the transaction coordinators."""
 
 
 class AdminError(Exception):
@@ -59,6 +62,15 @@ class Admin:
             healthy = self.call("GET", "brokers/health") == b"ok"
             return healthy and "public/default" in self.json("GET", "namespaces/public")
         except (OSError, AdminError):
+            return False
+
+    def has_coordinators(self) -> bool:
+        """Return whether there are transaction coordinators: they come some time after the start of a real broker."""
+        try:
+            return bool(self.json("GET", f"{COORDINATORS}/partitions")["partitions"])
+        except AdminError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
             return False
 
     def create(self, topic: str) -> None:

@@ -129,10 +129,10 @@ def callbacks(pulsar: Any, client: Any, topic: str, tell: Told) -> None:
     small = client.create_producer(
         topic, max_pending_messages=1, batching_enabled=True, batching_max_publish_delay_ms=10_000
     )
-    for _ in range(3):
+    for _ in range(2):  # the official client sends a full queue when it refuses one: a third may find room, or not
         small.send_async(b"x", lambda result, _id: called.put(str(result)))
     small.flush()
-    tell("queue full", sorted(called.get(timeout=5) for _ in range(3)))
+    tell("queue full", sorted(called.get(timeout=5) for _ in range(2)))
 
 
 @program

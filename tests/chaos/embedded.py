@@ -1,0 +1,22 @@
+"""The embedded broker in a process, with a gate before it: `python embedded.py PORT WEB_PORT GATE_PORT`.
+
+It ends when its standard input does.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.broker.model.settings import Settings
+
+
+def main(port: int, web_port: int, gate: int) -> None:
+    with EmbeddedBroker(port=port, web_port=web_port, settings=Settings(deduplication=True)) as broker:
+        broker.advertise("gate", f"pulsar://127.0.0.1:{gate}")
+        sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,224 @@
+"""The load of a run: producers and consumers of several kinds, in threads, whose calls are all recorded.
+
+Each worker keeps the times at which its work succeeded, so that a run can tell when it went on after a fault.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pulsar_actors as pulsar
+from pulsar_actors.exceptions import PulsarException
+from tests.histories.recording import RecordedConsumer, RecordedProducer, RecordedTransaction, Recorder
+
+KEYS = tuple("abcdefgh")
+PARTITIONS = 3
+PACE = 0.02
+"""Seconds between the messages of a sender."""
+BLOCK_MS = 500
+AGAIN = 0.2
+TRANSACTION_TIMEOUT = timedelta(seconds=6)
+
+BY_KEY: dict[str, Any] = {"batching_type": pulsar.BatchingType.KeyBased}
+"""Without it a batch has messages of several keys, and Key_Shared delivers it by the first of them."""
+
+CLIENT_OPTIONS: dict[str, Any] = {
+    "operation_timeout_seconds": 60,
+    "connection_timeout_ms": 3000,
+    "keep_alive_interval_seconds": 1,
+    "max_backoff_interval_ms": 1000,
+}
+"""A program that is to go on within seconds says so: by default, a long outage is followed by a wait of up to a
+minute, and a dead connection is noticed within two."""
+
+
+class Work:
+    """What one thread does again and again, and when it succeeded."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._succeeded: deque[tuple[float, float]] = deque(maxlen=100_000)
+
+    def succeed(self, began: float) -> None:
+        """Note that something which began then has succeeded."""
+        self._succeeded.append((began, time.monotonic()))
+
+    def went_on_at(self, since: float) -> float | None:
+        """Return when the first piece of work had succeeded that began after this moment."""
+        return min((ended for began, ended in list(self._succeeded) if began >= since), default=None)
+
+
+class Load:
+    """All workers of a run, on one client."""
+
+    def __init__(self, recorder: Recorder, client: pulsar.Client, namespace: str, *, transactions: bool) -> None:
+        self.recorder = recorder
+        self.works: list[Work] = []
+        self.errors: list[BaseException] = []
+        self.plain = f"persistent://{namespace}/plain"
+        self.parts = f"persistent://{namespace}/parts"
+        self.results = f"persistent://{namespace}/results"
+        self._client = client
+        self._senders_stop = threading.Event()
+        self._takers_stop = threading.Event()
+        self._senders = [
+            self._thread(Work("batches"), lambda work: self._send(work, self.plain, once=True)),
+            self._thread(Work("keys"), lambda work: self._send(work, self.parts, once=True, keys=KEYS, **BY_KEY)),
+            self._thread(Work("one by one"), lambda work: self._send(work, self.plain, batching_enabled=False)),
+        ]
+        shared, by_key = pulsar.ConsumerType.Shared, pulsar.ConsumerType.KeyShared
+        self._takers = [
+            self._thread(Work("shared"), lambda work: self._take(work, self.plain, "shared", shared)),
+            self._thread(
+                Work("failover"), lambda work: self._take(work, self.plain, "failover", pulsar.ConsumerType.Failover)
+            ),
+            self._thread(Work("by key"), lambda work: self._take(work, self.parts, "by key", by_key)),
+            self._thread(Work("by key, too"), lambda work: self._take(work, self.parts, "by key", by_key)),
+        ]
+        if transactions:
+            self._takers.append(self._thread(Work("transactions"), self._copy))
+        self.subscriptions = {"shared": (self.plain, shared), "failover": (self.plain, pulsar.ConsumerType.Failover)}
+        self.subscriptions["by key"] = (self.parts, by_key)
+        if transactions:
+            self.subscriptions["copy"] = (self.plain, shared)
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics without partitions, and the partitions of the others."""
+        return [self.plain, self.results, *(f"{self.parts}-partition-{number}" for number in range(PARTITIONS))]
+
+    def start(self) -> None:
+        for thread in (*self._takers, *self._senders):
+            thread.start()
+
+    def stop(self, within: float) -> list[str]:
+        """Let the senders end, then the takers. Return the names of those that do not."""
+        deadline = time.monotonic() + within
+        for threads, told in ((self._senders, self._senders_stop), (self._takers, self._takers_stop)):
+            told.set()
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        return [thread.name for thread in (*self._senders, *self._takers) if thread.is_alive()]
+
+    def _thread(self, work: Work, run: Callable[[Work], None]) -> threading.Thread:
+        def guarded() -> None:
+            try:
+                run(work)
+            except BaseException as error:  # noqa: BLE001 - the run reports it
+                self.errors.append(error)
+
+        self.works.append(work)
+        return threading.Thread(target=guarded, name=work.name, daemon=True)
+
+    def _insist(self, make: Callable[[], Any], stop: threading.Event) -> Any:
+        while True:
+            try:
+                return make()
+            except PulsarException:
+                if stop.wait(AGAIN):
+                    raise
+
+    def _send(self, work: Work, topic: str, *, once: bool = False, keys: tuple[str, ...] = (), **options: Any) -> None:
+        stop = self._senders_stop
+
+        def made() -> RecordedProducer:
+            return self.recorder.producer(
+                self._client,
+                topic,
+                once=once,
+                send_timeout_millis=0 if once else 30_000,
+                block_if_queue_full=True,
+                ordered_by_key=bool(keys),
+                **{"batching_enabled": True, "batching_max_publish_delay_ms": 5, **options},
+            )
+
+        producer, number = self._insist(made, stop), 0
+        while not stop.wait(PACE):
+            began, number = time.monotonic(), number + 1
+            try:
+                future = producer.send_async(keys[number % len(keys)] if keys else None)
+            except pulsar.AlreadyClosed:
+                producer = self._insist(made, stop)
+                continue
+            except PulsarException:
+                continue
+            future.add_done_callback(
+                lambda done, began=began: work.succeed(began) if done.exception() is None else None
+            )
+        _quietly(producer.flush)
+        _quietly(producer.close)
+
+    def _subscribe(self, topic: str, subscription: str, kind: pulsar.ConsumerType) -> RecordedConsumer:
+        return self._insist(  # type: ignore[no-any-return]
+            lambda: self.recorder.consumer(
+                self._client,
+                topic,
+                subscription,
+                kind,
+                initial_position=pulsar.InitialPosition.Earliest,
+                ack_receipt_enabled=True,
+                batch_index_ack_enabled=True,
+            ),
+            self._takers_stop,
+        )
+
+    def _take(self, work: Work, topic: str, subscription: str, kind: pulsar.ConsumerType) -> None:
+        consumer = self._subscribe(topic, subscription, kind)
+        while not self._takers_stop.is_set():
+            began = time.monotonic()
+            try:
+                messages = consumer.receive_many(20, BLOCK_MS)
+                consumer.acknowledge_all(messages)
+            except PulsarException:
+                continue
+            if messages:
+                work.succeed(began)
+        _quietly(consumer.close)
+
+    def _copy(self, work: Work) -> None:
+        """Take, send and acknowledge in transactions."""
+        stop = self._takers_stop
+        consumer = self._subscribe(self.plain, "copy", pulsar.ConsumerType.Shared)
+        results = self._insist(
+            lambda: self.recorder.producer(self._client, self.results, once=True, send_timeout_millis=0), stop
+        )
+        while not stop.is_set():
+            began = time.monotonic()
+            try:
+                messages = consumer.receive_many(20, BLOCK_MS)
+                transaction = self.recorder.transaction(self._client, TRANSACTION_TIMEOUT) if messages else None
+            except PulsarException:
+                continue
+            if transaction is not None and self._copied(consumer, results, messages, transaction):
+                work.succeed(began)
+        _quietly(results.close)
+        _quietly(consumer.close)
+
+    def _copied(
+        self,
+        consumer: RecordedConsumer,
+        results: RecordedProducer,
+        messages: Sequence[pulsar.Message],
+        transaction: RecordedTransaction,
+    ) -> bool:
+        try:
+            for message in messages:
+                results.send_async(transaction=transaction)
+                consumer.acknowledge(message, transaction)
+            transaction.commit()
+        except PulsarException:
+            _quietly(transaction.abort)
+            _quietly(lambda: consumer.negative_acknowledge(list(messages)))
+            return False
+        return True
+
+
+def _quietly(call: Callable[[], object]) -> None:
+    """Let the history have the error."""
+    try:
+        call()
+    except PulsarException:
+        return

@@ -1,0 +1,136 @@
+"""One run: a load starts, a fault comes and goes, the load goes on and ends, and its history is judged."""
+
+import random
+import time
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import pulsar_actors as pulsar
+from pulsar_actors.exceptions import Timeout
+from tests.chaos.faults import Fault
+from tests.chaos.load import CLIENT_OPTIONS, TRANSACTION_TIMEOUT, Load
+from tests.chaos.target import Target
+from tests.histories.history import Outcome, Sent
+from tests.histories.promises import JUDGE, check, counts
+from tests.histories.recording import Recorder
+
+STARTING = 120.0
+RECOVERY = 180.0
+"""The longest wait for a worker to go on; a run in which one does not fails."""
+ENDING = 120.0
+CALM = 1.0
+"""Seconds of work before a fault, and after it."""
+LOOK_MS = 60_000
+REST_MS = 5_000
+AFTER_A_KILL_MS = 90_000
+"""A broker that was killed goes on with transactions half a minute after its start, and then ends those left behind."""
+
+
+class Ran(NamedTuple):
+    """What came of a run."""
+
+    fault: str
+    seed: int
+    sent: int
+    unknown: int
+    """Messages whose outcome no caller was told."""
+    received: int
+    again: int
+    """How often a message came that had come before."""
+    recovery: tuple[float, ...]
+    """For each worker, the seconds from the end of the fault until work had succeeded that began after it."""
+    broken: tuple[str, ...]
+
+
+class Run:
+    """One of them."""
+
+    def __init__(self, target: Target, fault: Fault, seed: int, seconds: float | None = None) -> None:
+        self._target = target
+        self._fault = fault
+        self._seed = seed
+        self._dice = random.Random(f"{fault.name} {seed}")  # noqa: S311 - no secret
+        self._seconds = self._dice.uniform(*fault.seconds) if seconds is None else min(seconds, fault.seconds[1])
+        self._recorder = Recorder()
+        self._namespace = f"public/{fault.name.replace(' ', '-')}-{seed}-{self._dice.randrange(10**9)}"
+        self._broken: list[str] = []
+
+    def play(self) -> Ran:
+        """Play it, and return what came of it."""
+        target, history = self._target, self._recorder.history
+        target.prepare(self._namespace)
+        tls = target.has_tls and (self._fault.needs == "tls" or self._dice.random() < 0.3)
+        with closing(target.client(tls=tls, **CLIENT_OPTIONS)) as client:
+            load = Load(self._recorder, client, self._namespace, transactions=self._dice.random() < 0.5)
+            load.start()
+            self._await(load, time.monotonic(), STARTING, "start")
+            time.sleep(CALM * self._dice.random())
+            history.disturb("fault")
+            if self._fault.forgets:
+                history.disturb("amnesia")
+            end = self._fault.begin(target, self._namespace, self._dice)
+            try:
+                time.sleep(self._seconds)
+            finally:
+                end()
+            over = time.monotonic()
+            recovery = self._await(load, over, RECOVERY, "go on after the fault")
+            time.sleep(CALM)
+            self._broken += [f"{name} does not end" for name in load.stop(ENDING)]
+            self._broken += [f"a worker failed: {error!r}" for error in load.errors]
+        with closing(target.client(tls=False, **CLIENT_OPTIONS)) as client:
+            self._look(client, load)
+        self._broken += check(history)
+        return self._ran(recovery)
+
+    def _await(self, load: Load, since: float, within: float, what: str) -> list[float]:
+        """Wait until each worker has succeeded with something that began after this moment."""
+        took: list[float] = []
+        for work in load.works:
+            while (at := work.went_on_at(since)) is None and time.monotonic() < since + within:
+                time.sleep(0.01)
+            if at is None:
+                self._broken.append(f"{work.name} did not {what} within {within:g} s")
+            took.append(within if at is None else at - since)
+        return took
+
+    def _look(self, client: pulsar.Client, load: Load) -> None:
+        """Take what is left of the subscriptions, and read what is stored."""
+        for subscription, (topic, kind) in load.subscriptions.items():
+            rest = REST_MS + (self._transactions_ms() if subscription == "copy" else 0)
+            judge = self._recorder.consumer(
+                client, topic, subscription, kind, name=JUDGE, initial_position=pulsar.InitialPosition.Earliest
+            )
+            try:
+                while True:
+                    judge.receive(rest)
+            except Timeout:
+                judge.close()
+        for topic in load.topics:
+            with closing(client.create_reader(topic, pulsar.MessageId.earliest)) as reader:
+                while reader.has_message_available():
+                    self._recorder.look(topic, reader.read_next(LOOK_MS))
+
+    def _transactions_ms(self) -> int:
+        """Return how long a transaction that was left behind hides what is behind it, at most."""
+        return AFTER_A_KILL_MS if self._fault.forgets else int(TRANSACTION_TIMEOUT.total_seconds() * 1000)
+
+    def _ran(self, recovery: list[float]) -> Ran:
+        history = self._recorder.history
+        sent = list(history.of(Sent))
+        seats = [(each.subscription, each.topic, each.place) for each in history.received]
+        return Ran(
+            self._fault.name,
+            self._seed,
+            len(sent),
+            sum(each.outcome is not Outcome.DONE for each in sent),
+            counts(history)["received"],
+            len(seats) - len(set(seats)),
+            tuple(recovery),
+            tuple(self._broken),
+        )
+
+
+def as_json(ran: Ran) -> dict[str, Any]:
+    """Return a run as JSON takes it."""
+    return {**ran._asdict(), "recovery": [round(each, 3) for each in ran.recovery]}

@@ -1,0 +1,71 @@
+"""The table of the runs so far: drawn again after each run on a terminal, a line for each run elsewhere."""
+
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+
+from tests.chaos.run import Ran
+
+HEAD = (
+    f"{'fault':<14} {'runs':>5} {'sent':>8} {'open':>6} {'received':>9} {'again':>7} {'broken':>6}"
+    "   recovery s: median, p99, most"
+)
+_UP = "\x1b[{lines}A\x1b[J"
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """Return the least value that so large a part of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else 0.0
+
+
+def line(name: str, runs: Sequence[Ran]) -> str:
+    """Sum up some runs."""
+    recovery = [seconds for ran in runs for seconds in ran.recovery]
+    median, most = statistics.median(recovery or [0.0]), max(recovery, default=0.0)
+    figures = f"{median:.2f}, {percentile(recovery, 0.99):.2f}, {most:.2f}"
+    return (
+        f"{name:<14} {len(runs):>5} {sum(ran.sent for ran in runs):>8,} {sum(ran.unknown for ran in runs):>6,} "
+        f"{sum(ran.received for ran in runs):>9,} {sum(ran.again for ran in runs):>7,} "
+        f"{sum(len(ran.broken) for ran in runs):>6}   {figures}"
+    )
+
+
+def table(runs: Sequence[Ran]) -> list[str]:
+    """Sum up the runs of each fault, and all."""
+    names = dict.fromkeys(ran.fault for ran in runs)
+    return [HEAD, *(line(name, [ran for ran in runs if ran.fault == name]) for name in names), line("all", runs)]
+
+
+class Live:
+    """The table, as the runs come."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._runs: list[Ran] = []
+        self._drawn = 0
+
+    def add(self, ran: Ran) -> None:
+        """Show one more run."""
+        self._runs.append(ran)
+        if not sys.stdout.isatty():
+            print(f"{len(self._runs)}/{self._total} {line(ran.fault, [ran])}", flush=True)
+            self._say(_broken([ran]))
+            return
+        lines = [*table(self._runs), f"{len(self._runs)} of {self._total} runs", *_broken(self._runs)]
+        print((_UP.format(lines=self._drawn) if self._drawn else "") + "\n".join(lines), flush=True)
+        self._drawn = len(lines)
+
+    def end(self) -> None:
+        """Show the table, where it was not shown yet."""
+        if not sys.stdout.isatty():
+            self._say(table(self._runs))
+
+    @staticmethod
+    def _say(lines: Iterable[str]) -> None:
+        for each in lines:
+            print(each, flush=True)
+
+
+def _broken(runs: Iterable[Ran]) -> list[str]:
+    return [f"    {ran.fault}, seed {ran.seed}: {text}" for ran in runs for text in ran.broken[:5]]

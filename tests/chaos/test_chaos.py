@@ -1,0 +1,42 @@
+"""Whatever befalls a broker, or the network before it, nothing is lost, and the work goes on."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chaos.faults import FAULTS, Fault, fault_of, is_possible
+from tests.chaos.run import Run
+from tests.chaos.target import ApachePulsar, EmbeddedProcess, Target
+
+SECONDS = 1.0
+SEED = 0
+OF_THE_EMBEDDED_BROKER = ("freeze", "unload", "reset", "garbage")
+"""Those of the network are the same for any broker."""
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    target = EmbeddedProcess(tmp_path_factory.mktemp("embedded"))
+    target.start()
+    yield target
+    target.close()
+
+
+@pytest.fixture(scope="module")
+def apache_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    target = ApachePulsar(tmp_path_factory.mktemp("apache"))
+    target.start()
+    yield target
+    target.close()
+
+
+@pytest.mark.parametrize("fault", [fault_of(name) for name in OF_THE_EMBEDDED_BROKER], ids=lambda fault: fault.name)
+def test_with_the_embedded_broker(embedded: Target, fault: Fault) -> None:
+    assert Run(embedded, fault, SEED, SECONDS).play().broken == ()
+
+
+@pytest.mark.real_broker
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_with_an_apache_pulsar(apache_pulsar: Target, fault: Fault) -> None:
+    assert is_possible(fault, apache_pulsar)
+    assert Run(apache_pulsar, fault, SEED, SECONDS).play().broken == ()
