@@ -1,8 +1,8 @@
 """Renew the kept corpus: `python tests/fuzz/corpus.py [FOLDER_OF_FOUND_INPUTS ...]`.
 
-Candidates are the corpus as it is, parts of the captured frames (`tests/vectors`), and what a run of `wire.py` found.
-They are taken shortest first, and one is kept when it walks an edge between lines of `pulsar_actors/wire` that none
-before it did, or meets an error of other words, or sets another field.
+Candidates are the corpus as it is, parts of the captured frames (`tests/vectors`), and what a run of `fuzz.py` found.
+They are taken shortest first, and one is kept when it walks an edge between lines of our
+decoders that none before it did, or meets an error of other words, or sets another field.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
-from pulsar_actors.exceptions import WireError
+from pulsar_actors.exceptions import PulsarException, WireError
 from pulsar_actors.wire.batch import is_batch
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import decode_entry
@@ -29,7 +29,8 @@ HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
 VECTORS = HERE.parent / "vectors"
 LARGEST = 2_000  # bytes of one input
-MOST = 280  # inputs
+MOST = 500  # inputs
+WALKED = ("/pulsar_actors/wire/", "/pulsar_actors/schema/", "/pulsar_actors/broker/web/", "/message_crypto.py")
 BROKE = "found-"  # files of inputs that once broke the invariant: they always stay
 
 Walked = set[object]
@@ -70,12 +71,12 @@ def walk(data: bytes) -> Walked:
     before: dict[FrameType, int] = {}
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        if "/pulsar_actors/wire/" not in frame.f_code.co_filename:
+        if not any(part in frame.f_code.co_filename for part in WALKED):
             return None
         walked.add((frame.f_code.co_filename, before.get(frame, 0), frame.f_lineno))
         before[frame] = frame.f_lineno
-        if event == "exception" and isinstance(argument[1], WireError):
-            walked.add((data[0], argument[0], re.sub(r"[\d,]+|'.*?'|: .*", "", argument[1].what)))
+        if event == "exception" and isinstance(argument[1], PulsarException):
+            walked.add((data[0], argument[0], re.sub(r"[\d,]+|'.*?'|: .*", "", str(argument[1]))))
         return trace
 
     sys.settrace(trace)

@@ -1,6 +1,7 @@
 """Whatever the bytes, only WireError escapes; what decodes has text for strings, and re-encodes to what decodes equal.
 
-An input is one byte that chooses a decoder, then what that decoder is given. Nothing here needs a fuzzer: `check` holds
+An input is one byte that chooses a decoder, then what that decoder is given. The decoders of the wire are here, what
+else takes bytes from outside is in `surfaces.py`. Nothing here needs a fuzzer: `check` holds
 one input to the sentence above, and the kept corpus is replayed through it on every Python.
 """
 
@@ -26,6 +27,7 @@ from pulsar_actors.wire.frames import (
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.protobuf import readable
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
+from tests.fuzz.surfaces import SURFACES
 
 _T = TypeVar("_T")
 
@@ -167,7 +169,7 @@ def message_id(data: bytes) -> None:
     assert again._asdict() == decoded._asdict()  # what equality leaves out must be there too
 
 
-DECODERS: list[Callable[[bytes], None]] = [stream, command, entry, payload, batch, message_id]
+DECODERS: list[Callable[[bytes], None]] = [stream, command, entry, payload, batch, message_id, *SURFACES]
 
 
 def check(data: bytes) -> None:

@@ -1,6 +1,5 @@
 """The kept corpus on every Python, and a short guided run wherever there is a fuzzer to install."""
 
-import os
 import re
 import runpy
 import subprocess
@@ -45,7 +44,7 @@ def test_an_unknown_codec_is_refused_however_its_tag_is_spelt() -> None:
 
 
 def test_the_kept_corpus_is_small() -> None:
-    assert 50 < len(CORPUS) < 300
+    assert 50 < len(CORPUS) <= 500
     assert sum(path.stat().st_size for path in CORPUS) < 500_000
 
 
@@ -53,12 +52,11 @@ def test_the_kept_corpus_is_small() -> None:
 def test_the_invariant_holds_in_a_short_guided_run(tmp_path: Path) -> None:
     arguments = [f"--runs={RUNS}", "--seed=1", "--seconds=60", f"--found={tmp_path}"]
     ran = subprocess.run(  # noqa: S603 -- our own words
-        [sys.executable, str(HERE / "wire.py"), *arguments],
+        [sys.executable, str(HERE / "fuzz.py"), *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     done = re.search(r"Done (\d+) runs", ran.stderr)

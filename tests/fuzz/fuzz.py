@@ -1,6 +1,6 @@
-"""Fuzz the decoders of the wire, guided by coverage: `python tests/fuzz/wire.py --seconds 300`.
+"""Fuzz what takes bytes from outside, guided by coverage: `python tests/fuzz/fuzz.py --seconds 300`.
 
-The invariant is the first sentence of `invariant.py`. Inputs that reach new code go to a scratch folder, with any that
+The invariants are in `invariant.py` and `surfaces.py`. Inputs that reach new code go to a scratch folder, with any that
 break it; the kept corpus is only read (`corpus.py` says how it is renewed). Needs `atheris`, from the extra `test`.
 """
 
@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1]))
+
+INSTRUMENTED = ["pulsar_actors.wire", "pulsar_actors.schema", "pulsar_actors.broker.web", "pulsar_actors.runtime"]
 SHORT = 256  # an input under this size counts as this long: its time is mostly that of calling anything
 
 
@@ -48,12 +51,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the same seed tries the same inputs (a new one each time)")
     parser.add_argument("--found", type=Path, help="where new inputs go (a scratch folder)")
     told = parser.parse_args()
-    found: Path = told.found or Path(tempfile.mkdtemp(prefix="fuzz-wire-"))
+    found: Path = told.found or Path(tempfile.mkdtemp(prefix="fuzz-"))
     found.mkdir(parents=True, exist_ok=True)
     atheris: Any = importlib.import_module("atheris")  # ships no types
     # Not `invariant`: it guides nothing, and atheris 2.3, the last one for Python 3.10, turns its assertions wrong.
-    with atheris.instrument_imports(include=["pulsar_actors.wire"]):
-        check = importlib.import_module("invariant").check
+    with atheris.instrument_imports(include=INSTRUMENTED):
+        check = importlib.import_module("tests.fuzz.invariant").check
     limits = [f"-max_total_time={told.seconds}", f"-runs={told.runs}", f"-seed={told.seed}"]
     inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # the peak of whatever started this counts
     limits += ["-max_len=8192", "-timeout=5", f"-rss_limit_mb={inherited + 1024}"]
