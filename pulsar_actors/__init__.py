@@ -118,6 +118,7 @@ from pulsar_actors.exceptions import (
     WireError,
     WrongContent,
 )
+from pulsar_actors.free_threading import warn_if_free_threaded
 from pulsar_actors.version import __version__
 
 __all__ = [
@@ -257,6 +258,8 @@ __all__ = [
     "schema",
     "tableview",
 ]
+
+warn_if_free_threaded()
 
 if TYPE_CHECKING:
     from pulsar_actors import functions, tableview

@@ -175,9 +175,9 @@ class CertificateRefused(ConnectError):
 
 
 class ConnectTimeout(ConnectError):
-    """No host of the service URL has answered within the connection timeout.
+    """No host of the service URL has answered within the connection timeout, and none had before.
 
-    Producers and consumers that were connected before go on trying by themselves.
+    A client that was connected before goes on trying, for as long as the operation timeout of the call allows.
     """
 
 

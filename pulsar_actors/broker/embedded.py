@@ -13,6 +13,7 @@ loopback address. It has its own loop and thread, and shares none with a client.
 """
 
 import ssl
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
@@ -22,7 +23,7 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.model.interfaces import Address
 from pulsar_actors.broker.model.settings import Settings
-from pulsar_actors.broker.options import BrokerOptions
+from pulsar_actors.broker.options import BrokerOptions, OpenToOthersWarning
 from pulsar_actors.broker.session.directory import Node
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
@@ -60,7 +61,7 @@ class EmbeddedBroker:
     ) -> None:
         """Set the options; `start` or the `with` block starts the broker.
 
-        :param host: the address to listen on.
+        :param host: the address to listen on. Only with one of the loopback can no other machine connect.
         :param port: for the binary protocol; 0 takes a free one.
         :param web_port: for HTTP lookups and the admin calls; 0 takes a free one.
         :param certificate_file: in PEM; with it and its key the broker listens for TLS as well.
@@ -98,9 +99,14 @@ class EmbeddedBroker:
         self._broker: Broker | None = None
 
     def start(self) -> None:
-        """Start the thread and listen; OSError names a port that is taken."""
+        """Start the thread and listen; OSError names a port that is taken.
+
+        An address that is not of the loopback gives an OpenToOthersWarning.
+        """
         if self._loop is not None:
             raise InvalidArgument("this broker has been started before; make another one")
+        if not self._options.is_on_loopback:
+            warnings.warn(_open_to_others(self._options), OpenToOthersWarning, stacklevel=2)
         context = _context(self._options)
         loop = self._loop = ThreadLoop("pulsar-broker")
         loop.start()
@@ -202,6 +208,14 @@ class EmbeddedBroker:
 
     def _first(self) -> Node:
         return self._running().nodes[0]
+
+
+def _open_to_others(options: BrokerOptions) -> str:
+    who = "whoever has credentials" if options.wants_credentials else "anyone"
+    return (
+        f"the embedded broker listens on {options.host}: {who} that can reach this machine may read, change and delete "
+        "everything in it; it is made for tests and for one machine"
+    )
 
 
 def _context(options: BrokerOptions) -> ssl.SSLContext | None:

@@ -1,5 +1,6 @@
 """The options of a broker. `EmbeddedBroker` takes them as arguments, and explains them."""
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -8,10 +9,14 @@ from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.errors import excerpt
 
-__all__ = ["BrokerOptions"]
+__all__ = ["BrokerOptions", "OpenToOthersWarning"]
 
 
 _LAST_PORT = 65_535
+
+
+class OpenToOthersWarning(RuntimeWarning):
+    """A broker that is made for one machine listens where other machines reach it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +50,16 @@ class BrokerOptions:
             raise InvalidArgument("trust_certs_file is for clients that come over TLS, which takes a certificate_file")
         if not self.keepalive_seconds > 0:
             raise InvalidArgument(f"keepalive_seconds is above 0, not {excerpt(self.keepalive_seconds)}")
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """True if only this machine can connect. A name other than localhost may be an address of any kind."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host.lower().rstrip(".") == "localhost"
+
+    @property
+    def wants_credentials(self) -> bool:
+        """True if clients must say who they are."""
+        return self.tokens is not None or self.passwords is not None or self.trust_certs_file is not None

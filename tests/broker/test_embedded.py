@@ -2,6 +2,7 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.broker.options import OpenToOthersWarning
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
 from pulsar_actors.wire.frames import FrameReader, decode_command, encode_command
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConnect, CommandConnected
@@ -134,6 +136,22 @@ def test_a_broker_listens_where_it_is_told() -> None:
         port = held.getsockname()[1]
     with EmbeddedBroker(port=port) as broker:
         assert broker.service_url == f"pulsar://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_nothing_is_said_of_an_address_that_only_this_machine_reaches(host: str) -> None:
+    with EmbeddedBroker(host) as broker:  # a warning would be an error here
+        assert shake_hands(broker.service_url)
+
+
+@pytest.mark.parametrize(
+    ("options", "who"), [({}, "anyone"), ({"passwords": {"me": "secret"}}, "whoever has credentials")]
+)
+def test_an_address_that_others_reach_is_said_loudly(options: Any, who: str) -> None:
+    broker = EmbeddedBroker("0.0.0.0", **options)  # noqa: S104 - it ends before it listens
+    with pytest.raises(OpenToOthersWarning, match=rf"0\.0\.0\.0: {who} ") as raised:
+        broker.start()
+    assert "secret" not in str(raised.value)
 
 
 def test_an_address_of_the_sixth_version_is_written_in_brackets() -> None:

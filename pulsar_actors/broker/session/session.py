@@ -318,7 +318,9 @@ class Session:
         self.closed = True
         self.decide(SessionEnded())
         LOG.info("%s has ended: %s", self, reason)
-        producers, consumers = list(self.producers.values()), list(self.consumers.values())
+        # Those that wait leave first: none may get the topic of another one that leaves with this connection.
+        producers = sorted(self.producers.values(), key=lambda each: each.producer.ready)
+        consumers = list(self.consumers.values())
         self.producers.clear()
         self.consumers.clear()
         for producer, topic in producers:

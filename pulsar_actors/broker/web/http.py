@@ -5,8 +5,10 @@ While an answer waits, `WebConnection` passes no further bytes to h11. The conne
 reads answers ends when `MAX_UNREAD` bytes wait.
 
 A request that cannot be read is answered with the reason, and the connection ends a little later: closing a socket with
-unread bytes resets it, and the client would never see the reason. Until then, incoming bytes are dropped. A connection
-without incoming bytes for `IDLE_SECONDS` is closed.
+unread bytes resets it, and the client would never see the reason. Until then, incoming bytes are dropped.
+
+A connection without incoming bytes for `IDLE_SECONDS` is closed. So is one whose request is not complete, or whose
+answer is not taken, after `EXCHANGE_SECONDS`: a client that sends a byte now and then must not hold it for ever.
 
 Pulsar answers most requests with JSON, and changes with 204 and no body. This broker answers a refused request with
 `{"reason": …}`. JSON is written without spaces, as Pulsar writes it.
@@ -27,6 +29,7 @@ from pulsar_actors.wire.errors import excerpt
 
 __all__ = [
     "EMPTY_OK",
+    "EXCHANGE_SECONDS",
     "IDLE_SECONDS",
     "LINGER_SECONDS",
     "MAX_BODY",
@@ -46,6 +49,7 @@ MAX_HEAD: Final = 32 * 1024
 MAX_BODY: Final = 1024 * 1024
 MAX_UNREAD: Final = 2 * MAX_BODY
 IDLE_SECONDS: Final = 30.0
+EXCHANGE_SECONDS: Final = 60.0
 LINGER_SECONDS: Final = 2.0
 
 _ORIGIN = re.compile(r"https?://[^/?#]+", re.IGNORECASE)
@@ -104,6 +108,7 @@ class WebConnection:
     __slots__ = (
         "_answer",
         "_body",
+        "_busy_since",
         "_closed",
         "_ending",
         "_head",
@@ -137,6 +142,7 @@ class WebConnection:
         self._lingering = False  # incoming bytes are dropped
         self._closed = False
         self._last_activity = loop.now()
+        self._busy_since: float | None = None  # since when the client owes the rest of a request, or takes an answer
         loop.later(IDLE_SECONDS, self._check_idle, None)
 
     def opened(self) -> None:
@@ -145,6 +151,8 @@ class WebConnection:
     def received(self, data: bytes) -> None:
         """Answer the requests that are complete."""
         self._last_activity = self._loop.now()
+        if self._busy_since is None:
+            self._busy_since = self._last_activity
         if self._ending:
             return
         self._unread += data
@@ -252,6 +260,9 @@ class WebConnection:
             self._transport.await_room()
         elif self._ending and not self._lingering:
             self.close()
+        else:
+            has_more = bool(self._unread or self._http.trailing_data[0])
+            self._busy_since = self._loop.now() if has_more else None
 
     def _stop_lingering(self, _: None) -> None:
         self.close()
@@ -259,7 +270,10 @@ class WebConnection:
     def _check_idle(self, _: None) -> None:
         if self._closed:
             return
-        left = self._last_activity + IDLE_SECONDS - self._loop.now()
+        ends = self._last_activity + IDLE_SECONDS
+        if self._busy_since is not None:
+            ends = min(ends, self._busy_since + EXCHANGE_SECONDS)
+        left = ends - self._loop.now()
         if left > 0:
             self._loop.later(left, self._check_idle, None)
         else:

@@ -154,6 +154,18 @@ def test_who_does_not_understand_a_queue_is_only_told_of_its_end(bench: Bench, c
     assert [type(command) for command in waiting.heard()] == [pb.CommandProducerSuccess]
 
 
+def test_who_waits_on_a_connection_that_ends_does_not_get_the_topic_of_another_one_there(
+    bench: Bench, caller: Caller
+) -> None:
+    caller.say(exclusive(MODE.Exclusive))
+    caller.say(exclusive(MODE.WaitForExclusive, producer_id=1, request_id=7))
+    waiting = bench.client()
+    waiting.say(exclusive(MODE.WaitForExclusive, request_id=8))
+    caller.hang_up()
+    (ready,) = only(waiting.heard(), pb.CommandProducerSuccess)
+    assert (ready.request_id, ready.producer_ready) == (8, True)
+
+
 def test_a_message_of_a_producer_that_still_waits_ends_the_connection(bench: Bench, caller: Caller) -> None:
     caller.say(exclusive(MODE.Exclusive))
     waiting = bench.client()

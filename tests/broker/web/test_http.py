@@ -132,6 +132,36 @@ def test_a_connection_on_which_nothing_comes_is_closed(peer: Peer) -> None:
     assert peer.closed
 
 
+@pytest.mark.parametrize("begin", [GET[:5], GET + GET[:5], b"PUT /b HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n"])
+def test_a_client_that_never_finishes_a_request_is_cut_off(peer: Peer, begin: bytes) -> None:
+    peer.connection.received(begin)
+    for _ in range(int(http.EXCHANGE_SECONDS) - 1):
+        peer.loop.advance(1.0)
+        peer.connection.received(b"x")
+    assert not peer.closed
+    peer.loop.advance(1.0)
+    assert peer.closed
+
+
+def test_a_client_that_takes_an_answer_byte_by_byte_is_cut_off(peer: Peer) -> None:
+    peer.room = 0
+    peer.answer = http.Response(200, b"x" * http.MAX_BODY)
+    peer.connection.received(GET)
+    for _ in range(int(http.EXCHANGE_SECONDS) - 1):
+        peer.loop.advance(1.0)
+        peer.makes_room(1)
+    assert not peer.closed
+    peer.loop.advance(1.0)
+    assert peer.closed
+
+
+def test_a_client_that_asks_again_and_again_stays(peer: Peer) -> None:
+    for _ in range(int(2 * http.EXCHANGE_SECONDS)):
+        peer.connection.received(GET)
+        peer.loop.advance(1.0)
+    assert not peer.closed
+
+
 def test_a_connection_that_has_ended_is_not_closed_again(peer: Peer) -> None:
     peer.connection.lost("gone")
     peer.connection.close()
