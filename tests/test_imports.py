@@ -22,6 +22,7 @@ UNDER_CLIENT = {
 # Each floor, and the floors below it that it may import. A folder or module of the package that is not here is a fault.
 BELOW: dict[str, set[str]] = {
     "compiling": set(),
+    "free_threading": set(),
     "crc32c": set(),
     "named_tuple": set(),
     "result": set(),
@@ -48,7 +49,7 @@ BELOW: dict[str, set[str]] = {
     "tableview": {"client"},
     "functions": set(),
     "version": set(),
-    "__init__": {"client", "exceptions", "functions", "schema", "tableview", "version"},
+    "__init__": {"client", "exceptions", "free_threading", "functions", "schema", "tableview", "version"},
 }
 
 # Modules that few may import, and who: charts run in one module, and are drawn in another;

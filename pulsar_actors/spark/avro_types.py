@@ -62,7 +62,7 @@ class ValueType(NamedTuple):
 
     @property
     def is_in_milliseconds(self) -> bool:
-        """Whether it is a timestamp in milliseconds, which Spark and Arrow have in microseconds."""
+        """True for a timestamp in milliseconds; Spark and Arrow have microseconds."""
         return self.logical in {"timestamp-millis", "local-timestamp-millis"}
 
 

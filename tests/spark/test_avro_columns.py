@@ -57,7 +57,10 @@ def test_fastavro_reads_what_is_encoded(case: Case) -> None:
     kind = value_type(definition)
     expected = column(kind, values)
     payloads = encode_columns(kind.fields, expected.flatten())
-    assert payloads == written(definition, values)
+    if "decimal" in json.dumps(definition):  # fastavro 1.9 writes a -128 in two bytes; Java, and newer ones, in one
+        assert repr(read(definition, payloads)) == repr(read(definition, written(definition, values)))
+    else:
+        assert payloads == written(definition, values)
 
 
 @given(cases(), st.data())

@@ -303,7 +303,7 @@ def test_a_batch_waits_for_the_least_number_of_messages_or_for_its_time(  # noqa
     assert len(batch(0)) == (12 if most else 16)
     traffic.send(topic, ["e"])
     assert batch(299) == []
-    assert len(batch(1)) == (5 if most else 1)
+    assert len(batch(2)) == (5 if most else 1)  # not 1: the sum of floats may be a little under five minutes
 
 
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="PySpark 4.1 tells a stream of no limits")
