@@ -1,6 +1,8 @@
 """A caller of `send` that writes its message and handles the receipt itself, in its own thread."""
 
 import contextlib
+import select
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -39,8 +41,16 @@ def loop_of(producer: pulsar.Producer) -> Any:
 
 
 def wait_until_it_sleeps(producer: pulsar.Producer) -> None:
+    """Wait until the loop's thread sleeps, and nothing that it has been told of, or is sent, will wake it up soon."""
     loop = loop_of(producer)
-    until(lambda: loop._asleep and not loop._turn.locked() and not loop._ready)
+    has_passed = threading.Event()  # the thread may have been told of a socket whose data the last caller has read
+    loop.post(lambda _: has_passed.set(), None)
+    assert has_passed.wait(SOON)
+    until(lambda: not unread(loop._woken) and loop._asleep and not loop._turn.locked() and not loop._ready)
+
+
+def unread(end: socket.socket) -> bool:
+    return bool(select.select([end], [], [], 0)[0])
 
 
 @pytest.fixture
@@ -70,9 +80,10 @@ def test_the_caller_handles_its_receipt_and_wakes_no_other_thread(
     monkeypatch.setattr(ThreadLoop, "_wake", lambda loop: (woken.append(loop), plain(loop)))
     for number in range(5):
         wait_until_it_sleeps(producer)
+        woken.clear()
         assert producer.send(b"%d" % number).entry_id() == number + 1
+        assert loop_of(producer) not in woken
     assert handled == [HERE] * 5
-    assert loop_of(producer) not in woken
 
 
 def test_a_receipt_that_takes_long_is_left_to_the_io_thread(
