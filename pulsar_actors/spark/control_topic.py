@@ -2,8 +2,8 @@
 
 The control topic has the markers of batches that are *written*. A marker is sent in the transaction of its batch, so it
 is visible if and only if the batch is. The other topic has attempts, which are visible at once: that a task *began* to
-send its part of a batch, and that a driver is *committing* a batch. They have a topic of their own, because messages
-behind a marker are held back until its transaction has ended, and its driver may be dead.
+send its part of a batch, and that a driver is *committing* or *aborting* a batch. They have a topic of their own,
+because messages behind a marker are held back until its transaction has ended, and its driver may be dead.
 
 A durable subscription keeps the records of each. What is not needed any more is acknowledged. So there is little more
 than the marker of each job's last batch.
@@ -26,10 +26,11 @@ from pulsar_actors.exceptions import ConsumerBusy, InvalidMessage, ProducerBusy,
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.transaction_id import TransactionId
 
-__all__ = ["BEGAN", "COMMITTING", "LOOKING", "WRITTEN", "ControlTopic", "Record"]
+__all__ = ["ABORTING", "BEGAN", "COMMITTING", "LOOKING", "WRITTEN", "ControlTopic", "Record"]
 
 BEGAN: Final = "began"
 COMMITTING: Final = "committing"
+ABORTING: Final = "aborting"
 WRITTEN: Final = "written"
 LOOKING: Final = "looking"
 """What a driver adds to the control topic to see everything that was there before."""

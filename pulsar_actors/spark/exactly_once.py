@@ -18,9 +18,15 @@ sent, and Spark runs it again when the query restarts. That the first has sent a
 if the rows cannot be computed to their end, they end for the task as if there were no more. But Spark knows, and stops
 a speculative task that still waits. With `idempotent=true`, tasks can be repeated, as the broker drops what is stored
 (see `idempotence.py`).
+
+**A batch that fails.** Spark stops the other tasks, but does not wait for them. A topic that has had no message of a
+transaction keeps nothing of its abort. So it would accept the first message of such a task afterwards, and hide what
+comes behind it until a later transaction ends. So before a driver aborts, it writes to the topic of attempts that it is
+going to. A task that begins after that is refused. For those that began before, the driver waits, until it can have the
+producers that stand for their parts. Tasks that can be repeated have no such producers, and are not waited for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final
 from zlib import crc32
@@ -38,9 +44,19 @@ from pulsar_actors.exceptions import (
     TransactionNotFound,
 )
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.client_pool import refusal_about
 from pulsar_actors.spark.cluster_access import ClusterAccess
-from pulsar_actors.spark.control_topic import BEGAN, COMMITTING, LOOKING, WRITTEN, ControlLog, ControlTopic, Record
+from pulsar_actors.spark.control_topic import (
+    ABORTING,
+    BEGAN,
+    COMMITTING,
+    LOOKING,
+    WRITTEN,
+    ControlLog,
+    ControlTopic,
+    Record,
+)
 from pulsar_actors.spark.running_task import RunningTask
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.transaction_id import TransactionId
@@ -52,6 +68,9 @@ DEFAULT_TIMEOUT: Final = 600.0
 
 COMMIT_TRIES: Final = 5
 """Times that a commit without an answer is repeated. Each waits for the operation timeout."""
+
+TASKS_END_WITHIN: Final = 10.0
+"""Seconds that a driver waits for tasks of a batch that it aborts. Spark kills one that does not stop within two."""
 
 _BEGUN_BEFORE: Final = (
     "another task has begun to send part {} of this batch, and may have stored some of it in the transaction: so the "
@@ -139,16 +158,20 @@ class BatchTransaction(NamedTuple):
         """Have a task send its part of the batch. Unless that may be repeated, only one task for a part may do so."""
         record = Record(BEGAN, job, task.batch or 0, self.id, task.partition)
         attempts = self.attempts(client)
-        with attempts.part(None if may_repeat else f"{self.id}-{task.partition}") as producer:
+        with attempts.part(None if may_repeat else self._name_of(task.partition)) as producer:
             own = producer.send(record.encode())
-            if not may_repeat and any(record == other for other in attempts.between(self.opened_after, own)):
-                raise PulsarException(_BEGUN_BEFORE.format(task.partition))
+            if not may_repeat:
+                self._check_that_part_is_new(record, attempts.between(self.opened_after, own))
             with self.join(client) as transaction:
                 return send(transaction)
 
     def abort(self, cluster: ClusterAccess) -> None:
-        """Abort it, because the batch has failed."""
+        """Abort it, because the batch has failed, when its tasks have ended."""
         with cluster.client() as client:
+            try:
+                self._wait_for_tasks(client)
+            except PulsarException as error:
+                LOG.warning("the transaction %s is aborted, although tasks may still send: %s", self.id, error)
             self.join(client).abort()
 
     def commit(self, cluster: ClusterAccess, job: str, batch: int, *, may_repeat: bool) -> bool:
@@ -161,6 +184,30 @@ class BatchTransaction(NamedTuple):
             attempts.forget_attempts(job)
             control.forget_markers(job, batch, None if may_repeat else marker)
         return marker is not None
+
+    def _name_of(self, part: int) -> str:
+        return f"{self.id}-{part}"
+
+    def _check_that_part_is_new(self, own: Record, earlier: Iterable[Record]) -> None:
+        aborting = self._aborting()
+        for record in earlier:
+            if record == own:
+                raise PulsarException(_BEGUN_BEFORE.format(own.part))
+            if record == aborting:
+                raise PulsarException(f"part {own.part} of this batch is not sent: the batch is being aborted")
+
+    def _wait_for_tasks(self, client: Client) -> None:
+        """Have no more tasks begin, and wait for those that have begun."""
+        attempts = ControlTopic(client, self.attempts_topic, TASKS_END_WITHIN)
+        with attempts.part(None) as producer:
+            own = producer.send(self._aborting().encode())
+        for record in list(attempts.between(self.opened_after, own)):
+            if record.kind == BEGAN and record.transaction == self.id:
+                with attempts.part(self._name_of(record.part)):
+                    pass  # it is free: the task has ended
+
+    def _aborting(self) -> Record:
+        return Record(ABORTING, "", 0, self.id)
 
     def _abort_others(self, client: Client, attempts: ControlLog, own: Record) -> None:
         """Abort the other transactions of the job, whose drivers are dead or come second."""

@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import InvalidTxnStatusError, PulsarException, TransactionNotFound
 from pulsar_actors.spark import exactly_once
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.control_topic import COMMITTING, WRITTEN, Record
@@ -179,34 +179,88 @@ def test_a_task_whose_part_another_has_begun_is_refused(driver: Driver, traffic:
     assert traffic.texts(topic) == []
 
 
-def test_a_substitute_waits_for_a_task_that_still_sends(
-    driver: Driver, traffic: Traffic, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = driver.open()
-    began, go_on, waits = threading.Event(), threading.Event(), threading.Event()
-    sleep = time.sleep
+class Held:
+    """The texts of a task that has begun to send, and goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.began, self.go_on = threading.Event(), threading.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        self.began.set()
+        assert self.go_on.wait(30)
+        yield "1"
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when somebody waits for what another process has."""
+    waits, sleep = threading.Event(), time.sleep
 
     def note_and_sleep(seconds: float) -> None:
         waits.set()
         sleep(seconds)
 
-    def held() -> Iterator[str]:
-        began.set()
-        assert go_on.wait(30)
-        yield "1"
+    monkeypatch.setattr(time, "sleep", note_and_sleep)
+    return waits
 
+
+def test_a_substitute_waits_for_a_task_that_still_sends(
+    driver: Driver, traffic: Traffic, topic: str, waits: threading.Event
+) -> None:
+    opened, held = driver.open(), Held()
     with ThreadPoolExecutor(2) as tasks:
-        first = tasks.submit(driver.send_part, opened, held())
-        assert began.wait(30)
-        monkeypatch.setattr(time, "sleep", note_and_sleep)
+        first = tasks.submit(driver.send_part, opened, held)
+        assert held.began.wait(30)
+        waits.clear()
         second = tasks.submit(driver.send_part, opened, ["1"])
         assert waits.wait(30)
-        go_on.set()
+        held.go_on.set()
         assert first.result(30) == Written(1, 1)
         with pytest.raises(PulsarException, match="another task has begun to send part 0 of this batch"):
             second.result(30)
     assert driver.commit(opened)
     assert traffic.texts(topic) == ["1"]
+
+
+def test_a_driver_aborts_a_batch_when_the_tasks_that_still_send_have_ended(
+    driver: Driver, traffic: Traffic, topic: str, waits: threading.Event
+) -> None:
+    opened, held = driver.open(), Held()
+    with ThreadPoolExecutor(2) as threads:
+        task = threads.submit(driver.send_part, opened, held)
+        assert held.began.wait(30)
+        waits.clear()
+        aborting = threads.submit(opened.abort, driver.cluster)
+        assert waits.wait(30)
+        held.go_on.set()
+        assert task.result(30) == Written(1, 1)
+        aborting.result(30)
+    traffic.send(topic, ["after"])
+    assert traffic.texts(topic) == ["after"]
+
+
+def test_a_driver_does_not_wait_long_for_a_task_that_does_not_end(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exactly_once, "TASKS_END_WITHIN", 0.5)
+    opened, held = driver.open(), Held()
+    with ThreadPoolExecutor(1) as tasks:
+        task = tasks.submit(driver.send_part, opened, held)
+        assert held.began.wait(30)
+        opened.abort(driver.cluster)
+        held.go_on.set()
+        with pytest.raises((TransactionNotFound, InvalidTxnStatusError)):
+            task.result(30)
+    assert "is aborted, although tasks may still send" in caplog.text
+
+
+def test_a_task_of_a_batch_that_is_aborted_sends_nothing(driver: Driver, traffic: Traffic, topic: str) -> None:
+    opened = driver.open()
+    opened.abort(driver.cluster)
+    with pytest.raises(PulsarException, match="part 0 of this batch is not sent: the batch is being aborted"):
+        driver.send_part(opened, ["1"])
+    traffic.send(topic, ["after"])
+    assert traffic.texts(topic) == ["after"]
 
 
 def test_records_that_are_not_needed_are_not_kept(driver: Driver) -> None:
