@@ -26,7 +26,7 @@ going to. A task that begins after that is refused. For those that began before,
 producers that stand for their parts. Tasks that can be repeated have no such producers, and are not waited for.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 from zlib import crc32
@@ -161,7 +161,13 @@ class BatchTransaction(NamedTuple):
         with attempts.part(None if may_repeat else self._name_of(task.partition)) as producer:
             own = producer.send(record.encode())
             if not may_repeat:
-                self._check_that_part_is_new(record, attempts.between(self.opened_after, own))
+                earlier = list(attempts.between(self.opened_after, own))
+                if record in earlier:
+                    raise PulsarException(_BEGUN_BEFORE.format(task.partition))
+                if self._aborting() in earlier:
+                    raise PulsarException(
+                        f"part {task.partition} of this batch is not sent: the batch is being aborted"
+                    )
             with self.join(client) as transaction:
                 return send(transaction)
 
@@ -187,14 +193,6 @@ class BatchTransaction(NamedTuple):
 
     def _name_of(self, part: int) -> str:
         return f"{self.id}-{part}"
-
-    def _check_that_part_is_new(self, own: Record, earlier: Iterable[Record]) -> None:
-        aborting = self._aborting()
-        for record in earlier:
-            if record == own:
-                raise PulsarException(_BEGUN_BEFORE.format(own.part))
-            if record == aborting:
-                raise PulsarException(f"part {own.part} of this batch is not sent: the batch is being aborted")
 
     def _wait_for_tasks(self, client: Client) -> None:
         """Have no more tasks begin, and wait for those that have begun."""
