@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from pulsar_actors.client.client import Client, context_of
 from pulsar_actors.client.new_transaction import TransactionOpener
 from pulsar_actors.client.transaction import Transaction
-from pulsar_actors.machines.transaction_events import Leave
+from pulsar_actors.exceptions import InvalidTxnStatusError
+from pulsar_actors.machines.transaction_events import EndTransaction, Leave
+from pulsar_actors.runtime.actor import tell
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.transaction_work import TransactionCall
 from pulsar_actors.wire.transaction_id import TransactionId
 
 if TYPE_CHECKING:
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class SharedTransaction(Transaction):
-    """Our part of a transaction. A `with` block leaves it at its end, unless the block has ended it."""
+    """Our part of a transaction. A `with` block leaves it at its end, unless the block has ended it.
+
+    If the block raises, nothing more is sent of it.
+    """
 
     _end_without_references = Leave
 
@@ -40,8 +46,19 @@ class SharedTransaction(Transaction):
             return
         if kind is None:
             self.leave()
-        else:  # the error of the block says more, and what has begun may never end
-            self._end(Leave)
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Leave it without what has not been sent yet. The error of the block says more than any of ours.
+
+        An incomplete batch is not sent: whoever repeats the block cuts the messages in other places, and a broker that
+        drops repeats would take a longer batch for one that it has.
+        """
+        self.is_ended = True
+        self._finalizer.detach()
+        error = InvalidTxnStatusError("InvalidTxnStatus", f"the transaction {self.txn_id} was left by an error")
+        tell(self._coordinator, TransactionCall(self._serial, EndTransaction(error)))
 
 
 def open_shared_transaction(client: Client, timeout: timedelta, number: int) -> SharedTransaction:

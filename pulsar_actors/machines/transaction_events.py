@@ -58,7 +58,7 @@ class CloseTransaction(NamedTuple):
 
 
 class EndTransaction(NamedTuple):
-    """The client has ended: end at once, with this error for all callers."""
+    """The client has ended, or a block that shares the transaction has failed: end at once, with this error for all."""
 
     error: PulsarException
 

@@ -64,6 +64,10 @@ class TriggerFlush(NamedTuple):
     """Send the messages in the queue, without waiting for the batching delay."""
 
 
+class TransactionRegistered(NamedTuple):
+    """Messages that waited for their transaction's registration may be sent, or are refused."""
+
+
 class FlushAll(NamedTuple):
     """Send the messages in the queue, and complete the future when all pending messages have ended."""
 
@@ -87,6 +91,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._batch_settings = batch_settings
         self._largest = DEFAULT_MAX_MESSAGE_SIZE
         self._fill = 0  # the number of the batching delay that is running: an earlier one is stale
+        self._was_due = False  # whether only a registration kept an incomplete batch from being sent
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
         self._encoding: tuple[ProducerFields, SendEncoder] | None = None  # those of the first message, and later ones
 
@@ -103,6 +108,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if isinstance(message, FlushAll):
             self._take(incomplete=True)
             self.feed(Flush(message.done))
+        elif isinstance(message, TransactionRegistered):
+            self._take(incomplete=self._was_due)
         else:
             self.feed(message)
 
@@ -160,6 +167,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         messages = self._send_queue.begin_take()
         if self._send_queue.transactional and messages.has_headers:
             is_blocked = self._take_by_transaction(messages, incomplete=incomplete)
+            self._was_due = is_blocked and (incomplete or self._was_due)
         else:
             self._publish_complete(messages, None, incomplete=incomplete)
             is_blocked = False
@@ -218,7 +226,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         return error, False
 
     def _registered(self, _: "Future[None]") -> None:
-        tell(self.actor_ref, TriggerFlush())
+        tell(self.actor_ref, TransactionRegistered())
 
     def _wait_for_more(self) -> None:
         """Take the rest after the batching delay; without one, in the next turn of the loop.

@@ -57,6 +57,7 @@ _CHOSEN_BY_IDEMPOTENCE: Final = (
     "batching_max_publish_delay_ms",
     "max_pending_messages_across_partitions",
     "message_routing_mode",
+    "lazy_start_partitioned_producers",  # the first batch of a partition would be cut when its producer is there
 )
 
 

@@ -1,4 +1,5 @@
 import gc
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
 from pulsar_actors.client.transaction import TransactionState
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 
 TIMEOUT = timedelta(seconds=60)
 
@@ -84,3 +86,58 @@ def test_a_message_whose_topic_cannot_be_registered_any_more_fails_at_once(broke
             with pytest.raises(pulsar.TransactionNotFound):
                 done.result(timeout=10)
         producer.send(b"none")
+
+
+def entries(client: pulsar.Client, topic: str) -> list[int]:
+    """Return how many messages each entry has that are visible."""
+    ids = []
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    while reader.has_message_available():
+        ids.append(reader.read_next(10_000).message_id().entry_id())
+    return list(Counter(ids).values())
+
+
+UNTIL_A_FLUSH = {"batching_enabled": True, "batching_max_publish_delay_ms": 3_600_000}
+
+
+def test_a_batch_is_not_cut_where_its_topic_is_registered(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        transaction = opened(client)
+        producer = client.create_producer("whole", **UNTIL_A_FLUSH)
+        producer.send_async(b"1", transaction=transaction)
+        transaction._work.register_partition(producer.topic()).result(10)
+        client.get_topic_partitions("any")  # the I/O thread has then told the producer as well
+        for content in (b"2", b"3"):
+            producer.send_async(content, transaction=transaction)
+        producer.flush()
+        transaction.commit()
+        assert entries(client, "whole") == [3]
+
+
+@pytest.mark.parametrize("waits", ["send", "flush", "commit"])
+def test_what_a_caller_waits_for_is_sent_once_its_topic_is_registered(broker: EmbeddedBroker, waits: str) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        broker.faults.on(pb.CommandAddPartitionToTxnResponse).delay(0.05)
+        transaction = opened(client)
+        producer = client.create_producer(waits, **UNTIL_A_FLUSH)
+        producer.send_async(b"1", transaction=transaction)
+        if waits == "send":
+            producer.send(b"2", transaction=transaction)
+        elif waits == "flush":
+            producer.flush()
+        transaction.commit()
+        assert visible(client, waits) == [b"1", b"2"][: 1 + (waits == "send")]
+
+
+def test_a_batch_that_is_not_complete_is_not_sent_by_a_block_that_fails(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client, pulsar.Client(broker.service_url) as other:
+        producer = client.create_producer("incomplete", batching_max_messages=2, **UNTIL_A_FLUSH)
+        transaction = opened(client)
+        sent = [producer.send_async(content, transaction=transaction) for content in (b"1", b"2", b"3")]
+        assert [future.result(10) for future in sent[:2]]
+        with pytest.raises(ZeroDivisionError), transaction:
+            raise ZeroDivisionError
+        assert isinstance(sent[2].exception(10), pulsar.InvalidTxnStatusError)
+        producer.flush()
+        join_transaction(other, transaction.txn_id, TIMEOUT).commit()
+        assert visible(other, "incomplete") == [b"1", b"2"]

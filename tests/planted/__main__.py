@@ -2,7 +2,8 @@
 
     python -m tests.planted [--seeds 1000] [--only WORDS] [--processes 2] [--json FILE]
 
-A bug is planted into a copy of the package, and the scenarios of `rounds.py` are played in turn, seed by seed.
+A bug is planted into a copy of the package, and the scenarios of `rounds.py` are played in turn, seed by seed. For the
+bugs of Spark's side, PySpark must be there.
 """
 
 import argparse
@@ -51,7 +52,7 @@ def catch(bug: Bug, seeds: int) -> Caught:
     with tempfile.TemporaryDirectory() as name:
         folder = plant(bug, Path(name))
         ran = subprocess.run(  # noqa: S603 - our own words
-            [sys.executable, "-m", "tests.planted.rounds", str(seeds)],
+            [sys.executable, "-m", "tests.planted.rounds", str(seeds), *(["spark"] if bug.is_of_spark else [])],
             cwd=folder,
             env={"PYTHONPATH": name, "PATH": ""},
             capture_output=True,

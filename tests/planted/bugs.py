@@ -19,6 +19,10 @@ class Bug(NamedTuple):
     def name(self) -> str:
         return f"{self.file.rpartition('/')[2].removesuffix('.py')}: {self.mistake}"
 
+    @property
+    def is_of_spark(self) -> bool:
+        return "spark" in self.file
+
 
 PENDING = "machines/trackers/pending_messages.py"
 PRODUCER = "machines/producer.py"
@@ -43,6 +47,12 @@ PRODUCERS = "broker/model/producer.py"
 CHUNKS = "machines/trackers/chunked_messages.py"
 ENTRY_MAP = "machines/trackers/entry_map.py"
 SEND_QUEUE = "runtime/send_queue.py"
+EXACTLY_ONCE = "spark/exactly_once.py"
+CONTROL_TOPIC = "spark/control_topic.py"
+READ_TASK = "spark/read_task.py"
+MICRO_BATCHES = "spark/micro_batches.py"
+MESSAGE_COUNTER = "spark/message_counter.py"
+SPARK_PROGRESS = "machines/spark_progress.py"
 
 BUGS: Final = (
     # Producers.
@@ -169,4 +179,27 @@ BUGS: Final = (
     Bug(PRODUCERS, "            successor.link.ready()\n", "", "who waits for a topic is not told that it is free"),
     Bug(TOPIC, "        self.managed_ledger.roll()\n", "        self.managed_ledger.roll()\n        self._message_deduplication.forget()\n",
         "an unload forgets what was stored, and repeats come through"),
+    # Exactly-once batches of Spark.
+    Bug(EXACTLY_ONCE, "        if self._is_written():\n", "        if False:\n", "a batch that is written is written again"),
+    Bug(EXACTLY_ONCE, "        for transaction in others - {self.id}:", "        for transaction in set():",
+        "the transaction of an earlier driver may still be committed"),
+    Bug(EXACTLY_ONCE, "                if record in earlier:", "                if False:", "a task sends again what another has begun to send"),
+    Bug(EXACTLY_ONCE, "                if self._aborting() in earlier:", "                if False:", "a task begins after the abort of its batch"),
+    Bug(EXACTLY_ONCE, "marker = self._control.add(self._marker, transaction)", "marker = self._control.add(self._marker)",
+        "the marker of a batch is visible without the batch"),
+    Bug(EXACTLY_ONCE, "                with attempts.part(self._name_of(record.part)):", "                if True:",
+        "a batch is aborted while its tasks go on"),
+    Bug(EXACTLY_ONCE, "        if not self._is_written():\n            raise unknown\n        return marker", "        return marker",
+        "a commit without an answer is taken for one that has happened"),
+    # Streams that Spark reads.
+    Bug(READ_TASK, "bisect_left(indexes, end.batch_index) if entry == end[:2] else len(indexes)", "len(indexes)",
+        "a task reads a batch of messages beyond its end"),
+    Bug(READ_TASK, "bisect_left(indexes, start.batch_index) if entry == start[:2] else 0", "0",
+        "a task reads a batch of messages from its beginning"),
+    Bug(READ_TASK, "                    self._next = position_after(messages)\n", "", "a task forgets how far it has read"),
+    Bug(SPARK_PROGRESS, "        return [EndBatch(event.end)]", "        return [EndBatch(self._start_of(event))]", "a batch ends where it begins"),
+    Bug(MICRO_BATCHES, "PlanSpan(start.at(topic), until)", "PlanSpan(TOPIC_START, until)", "each batch is read from the topic's beginning"),
+    Bug(MESSAGE_COUNTER, "            self.start, self.count = start, 0", "            self.start = start", "messages of the batch before are counted again"),
+    Bug(MESSAGE_COUNTER, "        self.count += min(size, most)", "        self.count += 1", "a batch of messages counts as one"),
+    Bug(CONTROL_TOPIC, "record.batch < batch)", "record.batch <= batch)", "the marker of a batch is forgotten that may run again"),
 )  # fmt: skip

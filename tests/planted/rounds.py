@@ -1,4 +1,4 @@
-"""Play the scenarios in turn, one seed each, until one fails: `python -m tests.planted.rounds SEEDS`.
+"""Play the scenarios in turn, one seed each, until one fails: `python -m tests.planted.rounds SEEDS [spark]`.
 
 Its last line says which did, as JSON; the exit status is 1 then.
 """
@@ -48,10 +48,18 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
-def play(number: int) -> tuple[str, str]:
+def scenarios_of_spark() -> tuple[Scenario, ...]:
+    """Return the scenarios for which PySpark must be there."""
+    from tests.spark.test_simulated_batches import batches  # noqa: PLC0415
+    from tests.spark.test_simulated_streams import streams  # noqa: PLC0415
+
+    return ("batches", batches, CHANGEABLE), ("streams", streams, CHANGEABLE)
+
+
+def play(number: int, scenarios: tuple[Scenario, ...]) -> tuple[str, str]:
     """Play one seed, and return the scenario, and how it failed, if it did."""
-    name, scenario, conditions = SCENARIOS[number % len(SCENARIOS)]
-    round_ = number // len(SCENARIOS)
+    name, scenario, conditions = scenarios[number % len(scenarios)]
+    round_ = number // len(scenarios)
     try:
         with World(number, conditions) as world:
             scenario(Scene(world, deduplication=name != "sending" or round_ % 2 == 0))
@@ -60,11 +68,12 @@ def play(number: int) -> tuple[str, str]:
     return name, ""
 
 
-def main(seeds: int) -> int:
+def main(seeds: int, *, of_spark: bool) -> int:
     """Play so many seeds at most. One that takes all memory fails, too."""
+    scenarios = scenarios_of_spark() if of_spark else SCENARIOS
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     for number in range(seeds):
-        scenario, how = play(number)
+        scenario, how = play(number, scenarios)
         if how:
             print(json.dumps({"seeds": number + 1, "scenario": scenario, "how": how}))
             return 1
@@ -72,4 +81,4 @@ def main(seeds: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]), of_spark="spark" in sys.argv[2:]))

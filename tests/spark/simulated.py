@@ -1,0 +1,113 @@
+"""What the simulations of Spark share: processes that may die, each with clients of its own, and the virtual clock."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import ModuleType, SimpleNamespace
+from unittest import mock
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
+from pulsar_actors.simulation.caller import Caller
+from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.simulation.world import EPOCH_MS, World
+from tests.scenarios.scene import Scene
+
+MOST_TRIES = 2
+"""How often a task is tried before its batch fails."""
+
+
+@contextmanager
+def clock_of(world: World, modules: Sequence[ModuleType]) -> Iterator[None]:
+    """Give these modules of `pulsar_actors.spark` the clock of the world."""
+    time = SimpleNamespace(
+        sleep=lambda seconds: world.block(lambda: False, seconds),
+        monotonic=lambda: world.now,
+        time=lambda: EPOCH_MS / 1000 + world.now,
+    )
+    with ExitStack() as patches:
+        for module in modules:
+            patches.enter_context(mock.patch.object(module, "time", time))
+        yield
+
+
+class Process:
+    """A driver, or a worker with one task. Its clients end with it. It stands for a `ClusterAccess`."""
+
+    admin_url = None
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._clients: list[Client] = []
+        self.is_dead = False
+
+    def client(self) -> Client:
+        self.check()
+        self._clients.append(self._scene.client())
+        return self._clients[-1]
+
+    def check(self) -> None:
+        """Raise if it is dead."""
+        if self.is_dead:
+            raise AlreadyClosed("this process is dead")
+
+    def die(self) -> None:
+        self.is_dead = True
+        for client in self._clients:
+            client.shutdown()
+
+    def die_perhaps(self, dice: Dice, probability: float) -> None:
+        """Die at some moment, all scales of time alike."""
+        if not self._scene.is_calm and dice.happens(probability):
+            at = 10.0 ** (dice.chance() * 4 - 3)
+            self._scene.world.after(at, lambda: self._scene.world.spawn(self.die))
+
+
+class Task:
+    """A task, in a process that may die. `is_done` if it came to its end."""
+
+    def __init__(self, scene: Scene, dice: Dice, name: str, run: Callable[[Process], None]) -> None:
+        self._scene = scene
+        self._run_it = run
+        self._process = Process(scene)
+        self._process.die_perhaps(dice, 0.2)
+        self.is_done = False
+        self.caller: Caller = scene.world.spawn(self._run, f"task {name}")
+
+    def _run(self) -> None:
+        try:
+            self._run_it(self._process)
+        except InternalError:
+            raise
+        except PulsarException as error:
+            self._scene.world.note(f"a task failed: {error!r}")
+        else:
+            self.is_done = not self._process.is_dead
+
+
+def wait_for_part(scene: Scene, tries: list[Task], driver: Process, start: Callable[[], Task]) -> bool:
+    """Wait until one of the tasks for a part has come to its end. If all fail, start another, until it is too often."""
+    while True:
+        scene.world.block(
+            lambda: driver.is_dead or any(task.is_done for task in tries) or all(task.caller.ended for task in tries)
+        )
+        driver.check()
+        if any(task.is_done for task in tries):
+            return True
+        if len(tries) >= MOST_TRIES:
+            return False
+        tries.append(start())
+
+
+def insist(scene: Scene, dice: Dice, run: Callable[[Process], None], is_done: Callable[[], bool]) -> None:
+    """Start a driver, and another one whenever one has failed or died."""
+    while not is_done():
+        process = Process(scene)
+        process.die_perhaps(dice, 0.5)
+        try:
+            run(process)
+        except InternalError:
+            raise
+        except PulsarException as error:
+            scene.world.note(f"the query failed: {error!r}")
+            if dice.happens(0.5):
+                scene.sleep(10.0 ** (dice.chance() * 3 - 2))
