@@ -4,6 +4,7 @@ They have the calls that programs make, and return and raise what the client doe
 so that it names its message. Everything works with any client that has the official client's names.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -296,10 +297,12 @@ class Recorder:
         *,
         name: str = "consumer",
         listener: Callable[[RecordedConsumer, Message], None] | None = None,
+        pattern: "re.Pattern[str] | None" = None,
         **options: Any,
     ) -> RecordedConsumer:
-        """Subscribe to a topic, or to several."""
+        """Subscribe to a topic, or to several, which may be those that match a pattern."""
         several = [topics] if isinstance(topics, str) else list(topics)
+        asked = pattern or (several[0] if len(several) == 1 else several)
         subscribed = self.history.begin(
             Subscribed,
             consumer=f"{name}-{next(self._names)}",
@@ -319,7 +322,7 @@ class Recorder:
 
             options["message_listener"] = hear
         recorded.consumer = self._subscribe(
-            subscribed, lambda: client.subscribe(topics, subscription, consumer_type=kind, **options)
+            subscribed, lambda: client.subscribe(asked, subscription, consumer_type=kind, **options)
         )
         return recorded
 

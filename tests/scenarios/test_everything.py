@@ -5,9 +5,11 @@ finds more than one mix of everything. What they did is held against `tests/hist
 """
 
 import contextlib
+import functools
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -25,9 +27,12 @@ from tests.histories.promises import JUDGE, check
 from tests.histories.recording import RecordedConsumer, RecordedProducer, Recorder
 from tests.scenarios.amnesia import Amnesia
 from tests.scenarios.programs import subscribe_options
-from tests.scenarios.scene import COORDINATOR, PARTS, PATIENCE, TOPIC, Scene, play
+from tests.scenarios.scene import COORDINATOR, NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
+from tests.support.simulated_asyncio import AsyncioClient, asyncio_in
 
+SECOND = f"{TOPIC}-too"
+BOTH = re.compile(f"{NAMESPACE}/topic.*")
 RESULTS = "persistent://public/default/results"
 PARTITIONS = 3
 PARTITIONS_OF_PARTS = [f"{PARTS}-partition-{number}" for number in range(PARTITIONS)]
@@ -72,20 +77,31 @@ class Mix:
         if self.topic == TOPIC and dice.happens(0.2):  # of partitions, each sender might wait for another's
             self.access = ProducerAccessMode.WaitForExclusive
         self.amnesia = not self.transactions and dice.happens(0.4)
+        self.spread = ("one", "one", "set", "pattern")[dice.below(4)] if self.topic == TOPIC else "one"
+        self.topics = [self.topic] if self.spread == "one" else [TOPIC, SECOND]
+        if self.spread != "one":
+            self.queue = 100
+        self.asyncio = dice.happens(0.25)
+        if self.asyncio:
+            self.view = self.listener = False  # these are called on the loop, where a caller cannot wait
+
+
+@functools.cache
+def key_pair() -> rsa.RSAPrivateKey:
+    """Return the pair of all who encrypt."""
+    return rsa.generate_private_key(65537, 2048)
 
 
 class Keys(EncryptionKeyReader):
     """The keys of all who encrypt: one pair."""
 
-    _pair: ClassVar = rsa.generate_private_key(65537, 2048)
-
     def get_public_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
         form = serialization.PublicFormat.SubjectPublicKeyInfo
-        return self._pair.public_key().public_bytes(serialization.Encoding.PEM, form)
+        return key_pair().public_key().public_bytes(serialization.Encoding.PEM, form)
 
     def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
         form, sealed = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        return self._pair.private_bytes(serialization.Encoding.PEM, form, sealed)
+        return key_pair().private_bytes(serialization.Encoding.PEM, form, sealed)
 
 
 class Everything:
@@ -95,10 +111,12 @@ class Everything:
         self.scene = scene
         self.troubled = troubled
         self.mix = Mix(scene)
-        scene.add_brokers(self.mix.more_brokers, [*PARTITIONS_OF_PARTS, TOPIC, RESULTS, COORDINATOR])
+        scene.add_brokers(self.mix.more_brokers, [*PARTITIONS_OF_PARTS, TOPIC, SECOND, RESULTS, COORDINATOR])
         self.recorder = Recorder()
         self.views: list[TableView] = []
-        self.clients = [scene.client() for _ in range(1 + scene.dice.below(3))]
+        self.clients: list[Any] = [scene.client() for _ in range(1 + scene.dice.below(3))]
+        if self.mix.asyncio:
+            self.clients = [AsyncioClient(scene.world, client) for client in self.clients]
 
     def play(self) -> None:
         scene, mix, world = self.scene, self.mix, self.scene.world
@@ -125,6 +143,9 @@ class Everything:
         world.run(until=lambda: all(caller.ended for caller in takers), limit=patience)
         for caller in [*senders, *takers]:
             caller.result()
+        for client in self.clients:
+            if isinstance(client, AsyncioClient):
+                client.close()
 
     def judge(self) -> None:
         """Take what is left, read what is stored, and compare."""
@@ -136,8 +157,9 @@ class Everything:
         for topic in [*PARTITIONS_OF_PARTS, TOPIC]:
             if topic in self.scene.topics():
                 latest.update(self._look(client, topic))
-        if RESULTS in self.scene.topics():
-            self._look(client, RESULTS)
+        for topic in (SECOND, RESULTS):
+            if topic in self.scene.topics():
+                self._look(client, topic)
         broken = check(self.recorder.history)
         for view in self.views:
             view.refresh(PATIENCE)
@@ -156,7 +178,7 @@ class Everything:
         mix = self.mix
         judge = self.scene.insist(
             lambda: self.recorder.consumer(
-                client, mix.topic, "s", mix.kind, name=JUDGE, **subscribe_options(**self._reading())
+                client, mix.topics, "s", mix.kind, name=JUDGE, **subscribe_options(**self._reading()), **self._spread()
             )
         )
         try:
@@ -183,6 +205,10 @@ class Everything:
 
     def _reading(self) -> dict[str, Any]:
         return {"crypto_key_reader": Keys()} if self.mix.encryption else {}
+
+    def _spread(self) -> dict[str, Any]:
+        """Return how a consumer is told of its topics."""
+        return {"pattern": BOTH, "pattern_auto_discovery_period": 1} if self.mix.spread == "pattern" else {}
 
     def _client(self, number: int) -> Any:
         return self.clients[number % len(self.clients)]
@@ -211,7 +237,8 @@ class Everything:
 
     def _send(self, number: int) -> None:
         mix, dice = self.mix, Dice(self.scene.world.seed, f"sender {number}")
-        producer = self._producer(dice, self._client(number), mix.topic, once=mix.once)
+        topic = mix.topics[number % len(mix.topics)]
+        producer = self._producer(dice, self._client(number), topic, once=mix.once)
         for _ in range(mix.messages):
             self._send_in_some_way(dice, producer)
             if dice.happens(0.2):
@@ -224,10 +251,10 @@ class Everything:
         ways: tuple[Callable[[], object], ...] = (
             lambda: producer.send(key),
             lambda: producer.send_async(key),
-            lambda: producer.send_with_callback(key),
             lambda: producer.send_many(1 + dice.below(5)),
+            lambda: producer.send_with_callback(key),
         )
-        _try(ways[dice.below(len(ways))])
+        _try(ways[dice.below(len(ways) - self.mix.asyncio)])  # a callback is what asyncio has not
 
     def _take(self, number: int) -> None:
         mix, dice = self.mix, Dice(self.scene.world.seed, f"taker {number}")
@@ -262,10 +289,11 @@ class Everything:
         return self.scene.insist(  # type: ignore[no-any-return]
             lambda: self.recorder.consumer(
                 client,
-                mix.topic,
+                mix.topics,
                 "s",
                 mix.kind,
                 listener=listener,
+                **self._spread(),
                 **subscribe_options(
                     receiver_queue_size=mix.queue,
                     negative_ack_redelivery_delay_ms=200,
@@ -329,9 +357,10 @@ def _try(call: Callable[[], object]) -> None:
 
 
 def everything(scene: Scene, *, troubled: bool = True) -> None:
-    story = Everything(scene, troubled=troubled)
-    story.play()
-    story.judge()
+    with asyncio_in(scene.world):
+        story = Everything(scene, troubled=troubled)
+        story.play()
+        story.judge()
     if not troubled:
         story.see_that_all_was_done()
     scene.end()
