@@ -174,10 +174,13 @@ def test_a_worker_that_ends_has_closed_its_client(server: PreloadedServer) -> No
     assert server.get("/") == "503 Service Unavailable: not counted: AlreadyClosed\n"
 
 
-def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path) -> None:
-    folder = shutil.copytree(EXAMPLES / "own_service", tmp_path / "own_service")  # away from this project's settings
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "pytest", "-q"],
+@pytest.mark.parametrize("where", ["a folder of the user's", "this project"])
+def test_a_users_own_service_is_tested_on_the_embedded_broker(tmp_path: Path, where: str) -> None:
+    folder, what = EXAMPLES.parent, ["-p", "no:cacheprovider", "examples/own_service"]
+    if where != "this project":
+        folder, what = shutil.copytree(EXAMPLES / "own_service", tmp_path / "own_service"), []
+    done = subprocess.run(  # noqa: S603 - our own words
+        [sys.executable, "-W", "error", "-m", "pytest", "-q", *what],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -13,7 +13,6 @@ from invoices import Invoices
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 
 
 @pytest.fixture
@@ -86,7 +85,7 @@ def test_an_order_is_served_even_if_the_connection_fails_in_the_middle_of_it(
     # The second of the next two receipts is the invoice's. It is lost, and so is the connection: the service does not
     # learn that the invoice is stored, and cannot acknowledge the order. So invoices may repeat, and none may be
     # missing.
-    fault = broker.faults.on(CommandSendReceipt, nth=2).close_connection()
+    fault = broker.faults.on("receipt", nth=2).close_connection()
     order(client, "apple")
     fault.wait(timeout=10)
     order(client, "apple", count=2)

@@ -1,27 +1,30 @@
 """Scripted faults: rules that make the broker misbehave, for tests.
 
-    broker.faults.on(CommandSend, nth=3).drop()                      # the third message is lost
-    broker.faults.on(CommandSendReceipt).close_connection()          # stored, but the client never gets the receipt
-    broker.faults.on(CommandLookupTopic, times=None).refuse(ServerError.ServiceNotReady, "busy")
+    broker.faults.on("send", nth=3).drop()                           # the third message is lost
+    broker.faults.on("receipt").close_connection()                   # stored, but the client never gets the receipt
+    broker.faults.on("lookup", times=None).refuse("ServiceNotReady", "busy")
     broker.faults.on_accept(times=2).hang_up()                       # two connections end as they begin
-    fault = broker.faults.on(CommandPing).stall(); ...; fault.wait(); ...; fault.release()
+    fault = broker.faults.on("ping").stall(); ...; fault.wait(); ...; fault.release()
 
-A fault is for one class of commands, which also determines the direction: CommandSend comes from the client,
-CommandSendReceipt from the broker. For the few commands that both sides send (closes, PING, PONG), the client's are
-meant, unless `sent_by` is given. Commands are counted over all connections, from the moment when the fault is set, and
-only if `when` returns true for them. The fault applies to `times` of them, starting with the `nth`. At most one fault
-applies to a command, the one that was set first; later ones do not count that command. A `control` function sees every
-command before all faults.
+A fault is for one kind of commands, which also determines the direction: "send" comes from the client, "receipt" from
+the broker. The names are those of the protocol in small letters, such as "subscribe", "message", "ack", "seek" or
+"new_txn". The only one that is shorter is "receipt", for SEND_RECEIPT. The command's class will do as well. For the few
+commands that both sides send (closes, PING, PONG), the client's are meant, unless `sent_by` is given. Commands are
+counted over all connections, from the moment when the fault is set, and only if `when` returns true for them. The fault
+applies to `times` of them, starting with the `nth`. At most one fault applies to a command, the one that was set first;
+later ones do not count that command. A `control` function sees every command before all faults.
 
 All methods may be called from any thread. Predicates and control functions run on the broker's loop and must not block.
 With `Fault.wait` a test waits for the fault, and need not sleep.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Final, get_args
 
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_actors.broker.fault_rules import (
     AcceptRule,
@@ -63,6 +66,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandTopicMigrated,
     CommandWatchTopicListSuccess,
     CommandWatchTopicUpdate,
+    ServerError,
 )
 
 __all__ = ["AcceptTrigger", "Faults", "Trigger"]
@@ -87,7 +91,17 @@ _BROKERS: Final = frozenset(
 )
 """The commands that only brokers send, besides all with `Response` in their name."""
 
-_COMMANDS: Final = frozenset(field.message_type for field in BaseCommand.DESCRIPTOR.fields if field.message_type)
+_RECEIPT: Final = "receipt"
+_BY_NAME: Final[Mapping[str, type[Message]]] = {
+    _RECEIPT if field.number == BaseCommand.SEND_RECEIPT else BaseCommand.Type.Name(field.number).lower():
+    GetMessageClass(field.message_type)
+    for field in BaseCommand.DESCRIPTOR.fields
+    if field.message_type
+}  # fmt: skip
+"""The class of each command, by its name. A command has the number of its type as the number of its field."""
+
+_COMMANDS: Final = frozenset(_BY_NAME.values())
+_ERRORS: Final = frozenset(ServerError.keys())
 
 
 class Faults:
@@ -103,7 +117,7 @@ class Faults:
 
     def on(
         self,
-        kind: type[Message],
+        kind: str | type[Message],
         *,
         nth: int = 1,
         times: int | None = 1,
@@ -111,8 +125,7 @@ class Faults:
         sent_by: Side | None = None,
     ) -> "Trigger":
         """Choose commands; a method of the result sets the fault."""
-        if not _is_command(kind):
-            raise InvalidArgument(f"a fault is set on the class of a command, such as CommandSend, not {excerpt(kind)}")
+        kind = _command(kind)
         if sent_by not in {None, *Side}:
             raise InvalidArgument(f"sent_by is Side.CLIENT or Side.BROKER, not {excerpt(sent_by)}")
         if when is not None:
@@ -219,12 +232,15 @@ class Trigger:
                 raise InvalidArgument(f"an answer is a command, such as CommandSuccess(), not {excerpt(command)}")
         return self.do(Answer(commands))
 
-    def refuse(self, error: ServerErrorCode, text: str) -> Fault:
-        """Lose the command, and send the client the error, in the form that refusals of this command have."""
+    def refuse(self, error: "str | ServerErrorCode", text: str) -> Fault:
+        """Lose the command, and send the client the error, in the form that refusals of this command have.
+
+        The error is the name of one of the protocol's, such as "TopicNotFound", or its number.
+        """
         kind = self._what[0]
         if not is_refusable(kind):
             raise InvalidArgument(f"{kind.__name__} cannot be refused, for nobody waits for an answer to it")
-        return self.do(Refuse(error, text))
+        return self.do(Refuse(_error(error), text))
 
     def stall(self) -> Fault:
         """Hold the command and all later ones in its direction, until `Fault.release`."""
@@ -264,7 +280,25 @@ class AcceptTrigger:
 
 
 def _is_command(kind: object) -> bool:
-    return isinstance(kind, type) and getattr(kind, "DESCRIPTOR", None) in _COMMANDS
+    return kind in _COMMANDS
+
+
+def _command(given: object) -> type[Message]:
+    """Return the class of a command, which is given by its name or as it is."""
+    if isinstance(given, str) and given in _BY_NAME:
+        return _BY_NAME[given]
+    if isinstance(given, type) and given in _COMMANDS:
+        return given
+    hint = "such as 'send'"
+    if isinstance(given, str):
+        hint = f"and the nearest is {get_close_matches(given.lower(), _BY_NAME, 1, 0)[0]!r}"
+    raise InvalidArgument(f"a fault is set on a command by its name, {hint}, not {excerpt(given)}")
+
+
+def _error(given: object) -> ServerErrorCode:
+    """Return the number of an error that may be given by its name. `Refuse` checks it."""
+    found: ServerErrorCode = ServerError.Value(given) if given in _ERRORS else given  # type: ignore[assignment,arg-type]
+    return found
 
 
 def _check_function(what: str, given: object) -> None:

@@ -184,11 +184,37 @@ def test_a_fault_of_connections_and_a_control_function_say_so_too(faults: Faults
     assert repr(faults.control(print)) == "<Fault control(<built-in function print>): happened 0 times>"
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("send", pb.CommandSend), ("receipt", pb.CommandSendReceipt), ("lookup", pb.CommandLookupTopic),
+        ("lookup_response", pb.CommandLookupTopicResponse), ("message", pb.CommandMessage), ("ack", pb.CommandAck),
+        ("partitioned_metadata", pb.CommandPartitionedTopicMetadata), ("subscribe", pb.CommandSubscribe),
+        ("get_last_message_id", pb.CommandGetLastMessageId), ("ping", pb.CommandPing), ("new_txn", pb.CommandNewTxn),
+    ],
+)  # fmt: skip
+def test_commands_are_chosen_by_their_names_in_the_protocol(faults: Faults, name: str, kind: Any) -> None:
+    assert repr(faults.on(name).drop()) == repr(faults.on(kind).drop())
+
+
+def test_the_error_of_a_refusal_is_given_by_its_name(faults: Faults) -> None:
+    by_name = faults.on("send").refuse("TopicTerminatedError", "no more")
+    assert repr(by_name) == repr(faults.on("send").refuse(pb.ServerError.TopicTerminatedError, "no more"))
+
+
+def test_every_command_of_the_protocol_has_a_name(faults: Faults) -> None:
+    names = {"receipt" if name == "SEND_RECEIPT" else name.lower() for name in pb.BaseCommand.Type.keys()}  # noqa: SIM118
+    for name in names:
+        faults.on(name).drop()
+
+
 WRONG: list[Any] = [
-    (lambda faults: faults.on(pb.MessageMetadata), "class of a command"),
-    (lambda faults: faults.on(pb.BaseCommand), "class of a command"),
-    (lambda faults: faults.on("CommandSend"), "class of a command"),
-    (lambda faults: faults.on(pb.CommandSend()), "class of a command"),
+    (lambda faults: faults.on(pb.MessageMetadata), "a command by its name, such as 'send', not <class"),
+    (lambda faults: faults.on(pb.BaseCommand), "a command by its name, such as 'send', not <class"),
+    (lambda faults: faults.on("sent"), "a command by its name, and the nearest is 'send', not 'sent'"),
+    (lambda faults: faults.on("send_receipt"), "and the nearest is 'receipt', not 'send_receipt'"),
+    (lambda faults: faults.on(""), "a command by its name, and the nearest is '"),
+    (lambda faults: faults.on(pb.CommandSend()), "a command by its name, such as 'send', not "),
     (lambda faults: faults.on(pb.CommandPing, sent_by="broker"), "Side.CLIENT or Side.BROKER, not 'broker'"),
     (lambda faults: faults.on(pb.CommandSend, nth=0), "nth counts from 1, and is 0"),
     (lambda faults: faults.on(pb.CommandSend, times=0), "at least once"),
@@ -205,8 +231,8 @@ WRONG: list[Any] = [
         "label of ServerError, not 99: UnknownError, ",
     ),
     (
-        lambda faults: faults.on(pb.CommandSend).refuse("ServiceNotReady", ""),
-        "ServerError, not 'ServiceNotReady': Unkn",
+        lambda faults: faults.on(pb.CommandSend).refuse("NotReady", ""),
+        "ServerError, not 'NotReady': Unkn",
     ),
 ]
 
