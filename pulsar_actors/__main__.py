@@ -1,4 +1,4 @@
-"""`python -m pulsar_actors COMMAND`: each command has a file of its own in `cli`."""
+"""`pulsar-actors COMMAND`, or `python -m pulsar_actors COMMAND`: each command has a file of its own in `cli`."""
 
 import sys
 from argparse import ArgumentParser
@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from pulsar_actors.cli.broker import BROKER
+from pulsar_actors.cli.check_imports import CHECK_IMPORTS
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.demo import DEMO
 from pulsar_actors.cli.perf import PERF
 from pulsar_actors.cli.statecharts.command import STATECHARTS
 from pulsar_actors.version import __version__
 
-COMMANDS: Final[tuple[Command, ...]] = (BROKER, DEMO, PERF, STATECHARTS)
+COMMANDS: Final[tuple[Command, ...]] = (BROKER, CHECK_IMPORTS, DEMO, PERF, STATECHARTS)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], program: str = "python -m pulsar_actors") -> int:
     """Run one command and return its exit status. Without a command, list the commands."""
-    parser = ArgumentParser(prog="python -m pulsar_actors", description="Tools of the pulsar_actors package.")
+    parser = ArgumentParser(prog=program, description="Tools of the pulsar_actors package.")
     parser.add_argument("--version", action="version", version=f"pulsar_actors {__version__}")
     group = parser.add_subparsers(title="commands", metavar="COMMAND")
     parser.set_defaults(run=None, parser=parser)
@@ -31,6 +32,11 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     status: int = parsed.run(parsed)
     return status
+
+
+def script() -> int:
+    """Run what the command line of the installed script says."""
+    return main(sys.argv[1:], "pulsar-actors")
 
 
 if __name__ == "__main__":

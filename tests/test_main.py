@@ -1,4 +1,8 @@
 import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -7,6 +11,9 @@ from pulsar_actors.__main__ import COMMANDS, main
 from pulsar_actors.cli.perf import MEASUREMENTS
 
 NAMES = [*(command.name for command in COMMANDS), *(f"perf {measurement.name}" for measurement in MEASUREMENTS)]
+
+OF_SOMETHING = {"check-imports", *(name for name in NAMES if " " in name)}
+"""Those with an argument that must be given."""
 
 
 def test_without_a_command_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +41,7 @@ def test_an_argument_that_a_command_does_not_have_is_refused_with_its_usage(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([*name.split(), *(["topic"] if " " in name else []), "--nonsense"])
+        main([*name.split(), *(["what"] if name in OF_SOMETHING else []), "--nonsense"])
     said = capsys.readouterr().err
     assert ended.value.code == 2
     assert said.startswith(f"usage: python -m pulsar_actors {name} ")
@@ -46,3 +53,13 @@ def test_an_argument_of_no_command_is_refused(capsys: pytest.CaptureFixture[str]
         main(["--nonsense"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("usage: python -m pulsar_actors [-h]")
+
+
+def test_the_installed_script_is_the_same_program() -> None:
+    (found,) = entry_points(group="console_scripts", name="pulsar-actors")
+    script = Path(sys.executable).with_name("pulsar-actors")
+    asked = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    assert asked.stdout == f"pulsar_actors {pulsar_actors.__version__}\n"
+    usage = subprocess.run([script, "perf", "--help"], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    assert usage.stdout.startswith("usage: pulsar-actors perf ")
+    assert found.value == "pulsar_actors.__main__:script"
