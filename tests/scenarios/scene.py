@@ -17,6 +17,7 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.broker.options import BrokerOptions
+from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.runtime.actor import forget_all_actors
@@ -81,7 +82,7 @@ class Stored(NamedTuple):
 class Scene:
     """A broker on its loop, and clients."""
 
-    def __init__(self, world: World, *, deduplication: bool = False) -> None:
+    def __init__(self, world: World, *, deduplication: bool = False, tokens: Tokens | None = None) -> None:
         forget_all_actors()  # those of a seed that failed
         self.world = world
         self.dice = Dice(world.seed, "scene")
@@ -93,12 +94,13 @@ class Scene:
         self.troubled: Counter[str] = Counter()
         self.topic_deduplicates = deduplication
         self.is_calm = self.is_over = False
-        self._settings = Settings(deduplication=deduplication)
+        settings = Settings(deduplication=deduplication)
+        self._options = BrokerOptions(host="broker", port=6650, web_port=8080, tokens=tokens, settings=settings)
         self.loop.post(self._open_broker, None)
         world.run(until=lambda: self.broker is not None)
 
     def _open_broker(self, _: None) -> None:
-        broker = Broker(self.loop, BrokerOptions(host="broker", port=6650, web_port=8080, settings=self._settings))
+        broker = Broker(self.loop, self._options)
         broker.listen()
         self.broker = broker
 
