@@ -15,11 +15,13 @@ from unittest import mock
 from google.protobuf.message import Message
 
 from pulsar_actors.broker import tokens
+from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.client.authentication import AuthenticationToken
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo
 from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.simulation.world import EPOCH_MS, World
@@ -227,14 +229,32 @@ class User:
         self._client.create_table_view(TOPIC).close()
 
 
+def client_of(scene: Scene) -> Client:
+    """Make a client of the broker, or one that goes to another port of it when this one does not answer."""
+    authentication = AuthenticationToken(Wallet(scene))
+    if scene.dice.happens(0.6):
+        return scene.client(authentication=authentication)
+    scene.have_broker(Broker.add_listener)
+    assert scene.broker is not None
+    primary, other = (ServiceInfo(url, authentication) for url in (HERE, scene.broker.nodes[-1].service_url))
+    quick = {"check_interval_ms": 300, "failover_threshold": 1, "switch_back_threshold": 1}
+    return scene.client(service_url=AutoClusterFailover(primary, [other], **quick))
+
+
+def become_well(scene: Scene) -> None:
+    """Have a good broker in place of this one: permits that it swallowed are never asked for again otherwise."""
+    scene.calm()
+    scene.on_broker(Broker.cut_connections)
+
+
 def hostile(scene: Scene) -> None:
     world = scene.world
     with tokens_of(world):
         scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, 2))
-        clients = [scene.client(authentication=AuthenticationToken(Wallet(scene))) for _ in range(2)]
+        clients = [client_of(scene) for _ in range(2)]
         users = [User(scene, clients[number % 2], number) for number in range(1 + scene.dice.below(4))]
         calm = max(Hostility(scene).until, Troubles(scene, 3, loses_receipts=True, refuses_for_good=True).until) + 5.0
-        world.after(calm, scene.calm)
+        world.after(calm, lambda: become_well(scene))
         world.run(until=lambda: scene.is_calm and all(user.caller.ended for user in users), limit=calm + 4 * PATIENCE)
         for user in users:
             user.caller.result()
