@@ -43,7 +43,7 @@ BELOW: dict[str, set[str]] = {
     },  # never the client: it serves any
     "asyncio": UNDER_CLIENT | {"client"},
     "spark": UNDER_CLIENT | {"client", "schema"},
-    "cli": UNDER_CLIENT | {"client", "broker", "spark", "simulation"},
+    "cli": UNDER_CLIENT | {"client", "schema", "broker", "spark", "simulation"},
     "__main__": {"cli", "version"},
     "schema": UNDER_CLIENT | {"client"},
     "tableview": {"client"},

@@ -8,10 +8,11 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any, Final
 
+from pulsar_actors.cli import connecting
 from pulsar_actors.cli.command import integer_argument
+from pulsar_actors.cli.connecting import add_connection_arguments
 from pulsar_actors.cli.perf.load import KeyMode
 from pulsar_actors.cli.perf.stats import RunTimes
-from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import CompressionType, ConsumerType, InitialPosition
 
@@ -59,12 +60,7 @@ def named_value(text: str) -> tuple[str, str]:
 
 def add_broker_arguments(parser: ArgumentParser, without_url: str) -> None:
     """Declare the arguments of the connection: the broker, authentication and TLS."""
-    group = parser.add_argument_group("broker")
-    group.add_argument("-u", "--service-url", help=f"such as pulsar://localhost:6650 (default: {without_url})")
-    group.add_argument("--auth-plugin", default="", help="a method of authentication: its name, or its Java class")
-    group.add_argument("--auth-params", default="", help="what that method takes")
-    group.add_argument("--trust-cert-file", help="certificates to trust, in place of the system's")
-    group.add_argument("--tls-allow-insecure", action="store_true", help="take any certificate")
+    group = add_connection_arguments(parser, without_url)
     group.add_argument(
         "-c", "--max-connections", type=_count, default=1, help="connections to each broker (default: %(default)s)"
     )
@@ -191,13 +187,10 @@ def add_consumer_arguments(parser: ArgumentParser) -> None:
 
 def client_of(arguments: Namespace, service_url: str, operation_timeout_seconds: float = 30) -> Client:
     """Create a client."""
-    plugin = arguments.auth_plugin
-    return Client(
+    return connecting.client_of(
+        arguments,
         service_url,
         operation_timeout_seconds=operation_timeout_seconds,
-        authentication=Authentication(plugin, arguments.auth_params) if plugin else None,
-        tls_trust_certs_file_path=arguments.trust_cert_file,
-        tls_allow_insecure_connection=arguments.tls_allow_insecure,
         connections_per_broker=arguments.max_connections,
         io_threads=arguments.num_io_threads,
     )

@@ -1,0 +1,173 @@
+"""`consume`: writes the messages of topics to the standard output, one on a line.
+
+Without a subscription it reads, and leaves nothing behind at the broker. With one, each message is acknowledged once it
+is written. Ctrl-C is a regular end, and so is a reader of the output that goes away.
+"""
+
+import os
+import re
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from pulsar_actors.cli.command import Command, integer_argument
+from pulsar_actors.cli.connecting import LOCAL, add_connection_arguments, client_of
+from pulsar_actors.cli.message_lines import line_of, plain_value
+from pulsar_actors.cli.perf.arguments import POSITIONS, SUBSCRIPTION_TYPES, non_negative_number
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import InitialPosition
+from pulsar_actors.client.message import Message
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.schema import BYTES, Schema
+from pulsar_actors.exceptions import PulsarException, Timeout
+
+AT_ONCE: Final = 100
+POLL_MS: Final = 500
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What must not reach a terminal from a message: it could change what the terminal shows, or does."""
+
+
+def run(arguments: Namespace) -> int:
+    """Write messages until there are enough, or none comes any more."""
+    if arguments.regex and arguments.subscription_name is None:
+        arguments.parser.error("--regex goes with a subscription: name one with -s")
+    left = arguments.num_messages or None
+    try:
+        with client_of(
+            arguments, arguments.service_url or LOCAL, operation_timeout_seconds=arguments.timeout
+        ) as client:
+            take, done = _source(arguments, client)
+            last = time.monotonic()
+            while left is None or left > 0:
+                try:
+                    messages = take(AT_ONCE if left is None else min(left, AT_ONCE), POLL_MS)
+                except Timeout:
+                    if arguments.wait is not None and time.monotonic() - last >= arguments.wait:
+                        break
+                    continue
+                for message in messages:
+                    _write(_lines_of(message, arguments))
+                sys.stdout.flush()
+                done(messages)
+                last = time.monotonic()
+                left = None if left is None else left - len(messages)
+    except KeyboardInterrupt:
+        return 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at the exit fails as well
+        return 0
+    except (PulsarException, OSError, ValueError) as fault:
+        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+Take = Callable[[int, int], Sequence[Message]]
+
+
+def _source(arguments: Namespace, client: Client) -> tuple[Take, Callable[[Sequence[Message]], object]]:
+    """Return what gives messages, and what is to be done with those that are written."""
+    topics: Any = arguments.topic if len(arguments.topic) > 1 else arguments.topic[0]
+    if arguments.regex:
+        topics = re.compile(arguments.topic[0])
+    position, schema = POSITIONS[arguments.subscription_position], _schema(arguments)
+    if arguments.subscription_name is None:
+        start = MessageId.earliest if position is InitialPosition.Earliest else MessageId.latest
+        reader = client.create_reader(topics, start, schema=schema)
+        return reader.read_many, lambda _: None
+    consumer = client.subscribe(
+        topics,
+        arguments.subscription_name,
+        consumer_type=SUBSCRIPTION_TYPES[arguments.subscription_type],
+        initial_position=position,
+        schema=schema,
+    )
+    return consumer.receive_many, lambda messages: consumer.acknowledge(list(messages))
+
+
+def _schema(arguments: Namespace) -> Schema:
+    if arguments.schema == "bytes":
+        return BYTES
+    from pulsar_actors.schema import AutoConsumeSchema, StringSchema  # noqa: PLC0415 - most need none
+
+    return StringSchema() if arguments.schema == "string" else AutoConsumeSchema()
+
+
+def _lines_of(message: Message, arguments: Namespace) -> Iterable[str]:
+    decoded = arguments.schema != "bytes"
+    if arguments.json:
+        return [line_of(message, decoded=decoded)]
+    content = str(plain_value(message)) if decoded else message.data().decode(errors="backslashreplace")
+    if not arguments.verbose:
+        return [content]
+    key, properties = message.partition_key(), message.properties()
+    head = [str(message.message_id()), message.topic_name(), *([f"key={key}"] if key else [])]
+    head += [f"{name}={value}" for name, value in properties.items()]
+    return [_dim(" ".join(head)), content]
+
+
+def _dim(text: str) -> str:
+    return f"{_DIM}{_escaped(text)}{_PLAIN}" if sys.stdout.isatty() else text
+
+
+def _write(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(_escaped(line) if sys.stdout.isatty() and not line.startswith(_DIM) else line)
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("topic", nargs="+", help="one topic or several")
+    parser.add_argument("--regex", action="store_true", help="the topic is a pattern")
+    add_connection_arguments(parser, LOCAL).add_argument(
+        "--timeout",
+        type=non_negative_number,
+        default=10.0,
+        help="seconds for a broker to answer (default: %(default)s)",
+    )
+    group = parser.add_argument_group("which messages")
+    group.add_argument("-s", "--subscription-name", help="without one, nothing is acknowledged")
+    group.add_argument(
+        "-t",
+        "--subscription-type",
+        choices=SUBSCRIPTION_TYPES,
+        default="Exclusive",
+        help="of the subscription (default: %(default)s)",
+    )
+    group.add_argument(
+        "-p",
+        "--subscription-position",
+        choices=POSITIONS,
+        default="Latest",
+        help="where a new subscription, or a reader, begins (default: %(default)s)",
+    )
+    group.add_argument(
+        "-n", "--num-messages", type=integer_argument(0, 10**12), default=0, help="how many; 0: without end"
+    )
+    group.add_argument(
+        "-w", "--wait", type=non_negative_number, help="end when so many seconds have brought none (default: never)"
+    )
+    shown = parser.add_argument_group("how they are written")
+    shown.add_argument("--json", action="store_true", help="each as an object of JSON, with all that there is of it")
+    shown.add_argument("-v", "--verbose", action="store_true", help="its id, topic, key and properties before each")
+    shown.add_argument(
+        "--schema",
+        choices=("bytes", "string", "auto"),
+        default="bytes",
+        help="auto: values, by the schema of each message (default: %(default)s)",
+    )
+
+
+CONSUME: Final = Command(
+    name="consume",
+    summary="Write the messages of topics to the standard output.",
+    configure=configure,
+    run=run,
+)

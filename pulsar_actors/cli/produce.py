@@ -1,0 +1,219 @@
+"""`produce`: sends messages from the command line, from files, or from the lines of the standard input.
+
+Messages are sent while the input is read, so it may be without an end. A line that cannot be sent ends the command;
+what came before it is sent.
+"""
+
+import json
+import sys
+import threading
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument
+from pulsar_actors.cli.connecting import LOCAL, add_connection_arguments, client_of
+from pulsar_actors.cli.message_lines import message_of
+from pulsar_actors.cli.perf.arguments import COMPRESSIONS, named_value, non_negative_number
+from pulsar_actors.client.enums import Result
+from pulsar_actors.client.interceptors import MessageToSend
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.client.schema import BytesSchema, Schema
+from pulsar_actors.exceptions import InvalidMessage, PulsarException
+
+PROGRESS_SECONDS: Final = 1.0
+_BETWEEN_LINES: Final = 5
+"""Milliseconds that a line waits for others: somebody may be typing them."""
+
+
+def schema_argument(text: str) -> Schema:
+    """Parse the name of a schema, or `avro:` and a file with a definition."""
+    from pulsar_actors.schema import AutoPublishSchema, AvroSchema, StringSchema  # noqa: PLC0415 - most need none
+
+    kind, _, file = text.partition(":")
+    try:
+        if kind == "avro" and file:
+            schema: Schema = AvroSchema(None, schema_definition=json.loads(Path(file).read_text()))
+            return schema
+        return {"bytes": BytesSchema, "string": StringSchema, "auto": AutoPublishSchema}[text]()
+    except KeyError:
+        raise ArgumentTypeError(f"takes bytes, string, auto or avro:FILE, got {text!r}") from None
+    except (OSError, ValueError, ImportError, PulsarException) as fault:
+        raise ArgumentTypeError(f"{text}: {fault}") from None
+
+
+class Sending:
+    """Sends messages, and counts what became of them."""
+
+    def __init__(self, producer: Producer, rate: float) -> None:
+        self._producer = producer
+        self._interval = 1 / rate if rate else 0.0
+        self._due = time.monotonic()
+        self._shown = self._due
+        self._lock = threading.Lock()
+        self.sent = 0
+        self.failed = 0
+        self.first_failure: Result | None = None
+
+    def send(self, message: MessageToSend) -> None:
+        """Send a message when it is due."""
+        now = time.monotonic()
+        if self._due > now:
+            time.sleep(self._due - now)
+        self._due = max(self._due, now) + self._interval
+        self._producer.send_async(message.content, self._told, **_options(message))
+        self.sent += 1
+        if now - self._shown >= PROGRESS_SECONDS and sys.stderr.isatty():
+            self._shown = now
+            print(f"\r{self.sent:,} messages", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Wait until everything is stored or has failed."""
+        self._producer.flush()
+        if sys.stderr.isatty():
+            print("\r", end="", file=sys.stderr)
+
+    def _told(self, result: Result, _: MessageId) -> None:
+        if result is not Result.Ok:
+            with self._lock:
+                self.failed += 1
+                self.first_failure = self.first_failure or result
+
+
+def _options(message: MessageToSend) -> dict[str, object]:
+    fields = message._asdict()
+    del fields["content"]
+    return fields
+
+
+def run(arguments: Namespace) -> int:
+    """Send all messages; the exit status is 0 if all of them are stored."""
+    fault: Exception | None = None
+    try:
+        with client_of(
+            arguments, arguments.service_url or LOCAL, operation_timeout_seconds=arguments.timeout
+        ) as client:
+            producer = client.create_producer(
+                arguments.topic,
+                schema=arguments.schema,
+                compression_type=COMPRESSIONS[arguments.compression],
+                batching_enabled=True,
+                batching_max_publish_delay_ms=_BETWEEN_LINES,
+                block_if_queue_full=True,
+                chunking_enabled=False,
+            )
+            sending = Sending(producer, arguments.rate)
+            try:
+                for message in messages(arguments):
+                    sending.send(message)
+            except (PulsarException, ValueError, OSError) as error:
+                fault = error
+            sending.end()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return INTERRUPTED
+    except (PulsarException, OSError, ValueError) as error:
+        print(f"failed: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    print(f"{sending.sent - sending.failed:,} messages are stored on {arguments.topic}", file=sys.stderr)
+    if sending.first_failure is not None:
+        print(f"failed: {sending.failed:,} messages, the first with {sending.first_failure.name}", file=sys.stderr)
+    if fault is not None:
+        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
+    return int(fault is not None or sending.failed > 0)
+
+
+def messages(arguments: Namespace) -> Iterator[MessageToSend]:
+    """Return the messages that the arguments name; the lines of the standard input if they name none."""
+    properties = dict(arguments.property) or None
+    for _ in range(arguments.times):
+        for number, content in enumerate(_contents(arguments), 1):
+            if arguments.json:
+                message = _of_line(number, content, takes_values=not isinstance(arguments.schema, BytesSchema))
+            else:
+                message = MessageToSend(
+                    content if isinstance(arguments.schema, BytesSchema) else _value(arguments, content)
+                )
+            key = message.partition_key if message.partition_key is not None else arguments.key
+            given = {**(properties or {}), **(message.properties or {})} or None
+            yield message._replace(partition_key=key, properties=given)
+
+
+def _of_line(number: int, line: bytes, *, takes_values: bool) -> MessageToSend:
+    try:
+        return message_of(line.decode(), takes_values=takes_values)
+    except (InvalidMessage, UnicodeDecodeError) as fault:
+        raise InvalidMessage(f"line {number}: {fault}") from None
+
+
+def _value(arguments: Namespace, content: bytes) -> object:
+    """Return what the schema takes: text, bytes that fit the topic's schema, or the value of a line of JSON."""
+    name = type(arguments.schema).__name__
+    if name == "StringSchema":
+        return content.decode()
+    return json.loads(content) if name == "AvroSchema" else content
+
+
+def _contents(arguments: Namespace) -> Iterable[bytes]:
+    for text in arguments.message:
+        yield text.encode()
+    for file in arguments.file:
+        yield from _lines(file.read_bytes().splitlines()) if arguments.json else [file.read_bytes()]
+    if not arguments.message and not arguments.file:
+        yield from _lines(sys.stdin.buffer)
+
+
+def _lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("topic", help="where to send them")
+    add_connection_arguments(parser, LOCAL).add_argument(
+        "--timeout",
+        type=non_negative_number,
+        default=10.0,
+        help="seconds for a broker to answer (default: %(default)s)",
+    )
+    group = parser.add_argument_group("messages", "without -m and -f, each line of the standard input is one")
+    group.add_argument("-m", "--message", action="append", default=[], help="a message; may be given several times")
+    group.add_argument(
+        "-f", "--file", action="append", default=[], type=Path, help="a file that is a message; with --json, of lines"
+    )
+    group.add_argument("--json", action="store_true", help="each line is an object of JSON, as `consume --json` writes")
+    group.add_argument("-k", "--key", help="the key of messages without one")
+    group.add_argument(
+        "-p", "--property", type=named_value, action="append", default=[], metavar="NAME=VALUE", help="of each message"
+    )
+    group.add_argument(
+        "--schema",
+        type=schema_argument,
+        default="bytes",
+        help="bytes, string, auto (bytes that fit the topic's schema) or avro:FILE (default: %(default)s)",
+    )
+    group.add_argument(
+        "-n",
+        "--times",
+        type=integer_argument(1, 10**9),
+        default=1,
+        help="how often all of -m and -f are sent (default: %(default)s)",
+    )
+    group.add_argument(
+        "-r", "--rate", type=non_negative_number, default=0.0, help="messages a second; 0: as fast as they go"
+    )
+    group.add_argument(
+        "-z", "--compression", choices=COMPRESSIONS, default="NONE", help="of batches (default: %(default)s)"
+    )
+
+
+PRODUCE: Final = Command(
+    name="produce",
+    summary="Send messages from the command line, from files or from the standard input.",
+    configure=configure,
+    run=run,
+)

@@ -1,0 +1,267 @@
+"""`produce` and `consume` on the embedded broker: what one writes is what the other reads, and what clients have."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import pulsar_actors as pulsar
+from pulsar_actors.__main__ import main
+from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.schema import AvroSchema, JsonSchema, Record, String, StringSchema
+from tests.support.life import closed_port
+
+Command = Callable[..., str]
+DEFINITION = {"type": "record", "name": "Fruit", "fields": [{"name": "kind", "type": "string"}]}
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
+    with pulsar.Client(broker.service_url) as client:
+        yield client
+
+
+@pytest.fixture
+def command(broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command on the broker, with this as its standard input, and return what it writes."""
+
+    def ran(*words: str, status: int = 0, given: bytes = b"", says: str = "") -> str:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given)))
+        assert main([*words, "-u", broker.service_url]) == status
+        said = capsys.readouterr()
+        assert says in said.err, said.err
+        return said.out
+
+    return ran
+
+
+def stored(client: pulsar.Client, topic: str, **options: Any) -> list[pulsar.Message]:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest, **options)
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(10_000))
+    return found
+
+
+def everything(topic: str, count: int) -> list[str]:
+    return ["consume", topic, "-p", "Earliest", "-n", str(count)]
+
+
+def test_each_line_of_the_input_is_a_message(command: Command, client: pulsar.Client) -> None:
+    command("produce", "t", given=b"one\r\n\xff\x00\n\nlast", says="4 messages are stored on t\n")
+    assert [message.data() for message in stored(client, "t")] == [b"one", b"\xff\x00", b"", b"last"]
+
+
+def test_messages_and_files_are_sent_in_turn_and_as_often_as_is_asked_for(
+    command: Command, client: pulsar.Client, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"two\nlines\n")
+    command(*("produce", "t", "-m", "a", "-m", "b", "-f", str(tmp_path / "file"), "-n", "2", "-k", "key", "-p", "x=1"))
+    found = stored(client, "t")
+    assert [message.data() for message in found] == [b"a", b"b", b"two\nlines\n"] * 2
+    assert {(message.partition_key(), message.properties()["x"]) for message in found} == {("key", "1")}
+
+
+def test_what_consume_writes_in_json_produce_reads(command: Command, client: pulsar.Client) -> None:
+    producer = client.create_producer("from")
+    producer.send(b"\xff", {"a": "1"}, "key", "order", event_timestamp=17)
+    producer.send("größer".encode())
+    producer.send(None, partition_key="gone")
+    lines = command(*everything("from", 3), "--json")
+    command("produce", "to", "--json", given=lines.encode())
+
+    def facts(message: pulsar.Message) -> tuple[Any, ...]:
+        own = message.data(), message.properties(), message.partition_key(), message.ordering_key()
+        return *own, message.event_timestamp(), message.has_null_value()
+
+    assert [facts(message) for message in stored(client, "to")] == [
+        facts(message) for message in stored(client, "from")
+    ]
+    first = json.loads(lines.splitlines()[0])
+    assert (first["payload_base64"], first["topic"], first["id"]) == (
+        "/w==",
+        "persistent://public/default/from",
+        str(stored(client, "from")[0].message_id()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("no JSON", "line 2: a line is an object of JSON: "),
+        ("[" * 100_000, "line 2: a line is an object of JSON: "),
+        ("[1]", "line 2: a line is an object of JSON, not list"),
+        ("{}", "line 2: a line has a payload, a payload_base64 or a value"),
+        ('{"payload": 7}', "line 2: payload is a str here, not int"),
+        ('{"payload_base64": "?"}', "line 2: payload: "),
+        ('{"payload": "a", "payload_base64": "YQ=="}', "line 2: a line has payload or payload_base64, and not both"),
+        ('{"payload": "\\ud800"}', "line 2: payload: "),
+        ('{"payload": "a", "properties": []}', "line 2: properties is a dict here, not list"),
+        ('{"payload": "a", "properties": {"a": 1}}', "properties"),
+        ('{"payload": "a", "event_time": true}', "line 2: event_time is a int here, not bool"),
+        ('{"payload": "a", "colour": "red"}', "line 2: a message has no colour"),
+        ('{"value": {"a": 1}}', "line 2: value is for a producer with a schema"),
+    ],
+)
+def test_a_line_that_cannot_be_sent_ends_it_and_what_came_before_is_sent(
+    command: Command, client: pulsar.Client, line: str, says: str
+) -> None:
+    given = f'{{"payload": "first"}}\n{line}\n{{"payload": "third"}}\n'.encode()
+    command("produce", "t", "--json", given=given, status=1, says=says)
+    assert [message.data() for message in stored(client, "t")] == [b"first"]
+
+
+def test_values_are_encoded_by_a_schema_and_decoded_by_that_of_each_message(
+    command: Command, client: pulsar.Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "fruit.avsc"
+    file.write_text(json.dumps(DEFINITION))
+    command("produce", "avro", "--schema", f"avro:{file}", given=b'{"kind": "pear"}\n')
+    command("produce", "avro", "--schema", f"avro:{file}", "--json", given=b'{"value": {"kind": "plum"}, "key": "k"}\n')
+    schema = AvroSchema(None, schema_definition=DEFINITION)
+    assert [message.value() for message in stored(client, "avro", schema=schema)] == [
+        {"kind": "pear"},
+        {"kind": "plum"},
+    ]
+    lines = [json.loads(line) for line in command(*everything("avro", 2), "--schema", "auto", "--json").splitlines()]
+    assert [(line["value"], line.get("key")) for line in lines] == [({"kind": "pear"}, None), ({"kind": "plum"}, "k")]
+    assert command(*everything("avro", 2), "--schema", "auto") == "{'kind': 'pear'}\n{'kind': 'plum'}\n"
+
+
+def test_text_has_a_schema_of_its_own(command: Command, client: pulsar.Client) -> None:
+    command("produce", "text", "--schema", "string", given="größer\n".encode())
+    assert [message.value() for message in stored(client, "text", schema=StringSchema())] == ["größer"]
+    assert command(*everything("text", 1), "--schema", "string") == "größer\n"
+
+
+class Fruit(Record):
+    kind = String()
+
+
+def test_bytes_must_fit_the_schema_of_a_topic_that_has_one(command: Command, client: pulsar.Client) -> None:
+    client.create_producer("fruit", schema=JsonSchema(Fruit)).send(Fruit(kind="pear"))
+    command("produce", "fruit", "--schema", "auto", given=b'{"kind": "plum"}\n')
+    command("produce", "fruit", "--schema", "auto", given=b"plum\n", status=1, says="failed: WrongContent")
+    assert [message.value().kind for message in stored(client, "fruit", schema=JsonSchema(Fruit))] == ["pear", "plum"]
+
+
+@pytest.mark.parametrize("schema", ["nonsense", "avro", "avro:", "avro:/no/such/file"])
+def test_a_schema_that_is_none_is_refused_with_the_usage(schema: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["produce", "t", "--schema", schema])
+    assert "argument --schema: " in capsys.readouterr().err
+
+
+def test_a_subscription_goes_on_where_it_was_and_a_reader_leaves_nothing(
+    command: Command, client: pulsar.Client
+) -> None:
+    producer = client.create_producer("t")
+    for content in (b"1", b"2", b"3"):
+        producer.send(content)
+    assert command(*everything("t", 3)) == "1\n2\n3\n"
+    assert command("consume", "t", "-s", "s", "-p", "Earliest", "-n", "2") == "1\n2\n"
+    assert command("consume", "t", "-s", "s", "-n", "1") == "3\n"
+    assert command("consume", "t", "-s", "s", "-w", "0.1") == ""
+
+
+def test_several_topics_and_a_pattern(command: Command, client: pulsar.Client) -> None:
+    for topic in ("one", "only", "two"):
+        client.create_producer(topic).send(topic.encode())
+    assert sorted(command("consume", "one", "two", "-p", "Earliest", "-n", "2").split()) == ["one", "two"]
+    pattern = ["consume", "public/default/on.*", "--regex", "-p", "Earliest", "-n", "2"]
+    assert sorted(command(*pattern, "-s", "s").split()) == ["one", "only"]
+    with pytest.raises(SystemExit):
+        command(*pattern)
+
+
+def test_verbose_says_what_a_message_is(command: Command, client: pulsar.Client) -> None:
+    client.create_producer("t").send(b"x", {"a": "1"}, "k")
+    (found,) = stored(client, "t")
+    assert command(*everything("t", 1), "-v") == f"{found.message_id()} persistent://public/default/t key=k a=1\nx\n"
+
+
+def test_a_terminal_gets_no_control_characters_of_a_message(
+    command: Command, client: pulsar.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create_producer("t").send(b"\x1b[31mred\ttab\x07", {"a": "\x1b"})
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    head, content = command(*everything("t", 1), "-v").splitlines()
+    assert content == "\\x1b[31mred\ttab\\x07"
+    assert (head[:5], head[-10:]) == ("\x1b[2m(", "a=\\x1b\x1b[0m")
+
+
+def test_a_message_that_fails_is_counted(broker: EmbeddedBroker, command: Command) -> None:
+    broker.faults.on("send").refuse("TopicTerminatedError", "no more")
+    command("produce", "t", "-m", "a", status=1, says="failed: 1 messages, the first with TopicTerminated")
+
+
+@pytest.mark.parametrize("words", [["produce", "t", "-m", "a"], ["consume", "t"]])
+def test_a_broker_that_is_not_there_is_an_error_of_one_line(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closed_port() as url:
+        assert main([*words, "-u", url, "--timeout", "0.5"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("failed: ")
+    assert len(said.splitlines()) == 1
+
+
+def program(broker: EmbeddedBroker, *words: str, **options: Any) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "pulsar_actors", *words, "-u", broker.service_url]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # noqa: S603
+
+
+def test_ctrl_c_ends_consume_with_the_status_0(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+    client.create_producer("t").send(b"x")
+    with program(broker, "consume", "t", "-p", "Earliest") as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "x\n"
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=30) == ("", "")
+        assert running.returncode == 0
+
+
+def test_who_reads_the_output_may_go_away(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+    producer = client.create_producer("t")
+    with program(broker, "consume", "t", "-s", "s") as running:
+        assert running.stdout is not None
+        running.stdout.close()
+        while running.poll() is None:
+            producer.send(bytes(1000))
+        assert running.returncode == 0
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+
+
+def test_lines_are_sent_as_they_come(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+    consumer = client.subscribe("t", "s")
+    with program(broker, "produce", "t", stdin=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        for line in ("first", "second"):
+            running.stdin.write(f"{line}\n")
+            running.stdin.flush()
+            assert consumer.receive(20_000).data() == line.encode()
+        out, said = running.communicate(timeout=30)
+        assert (out, said) == ("", "2 messages are stored on t\n")
+
+
+def test_a_rate_is_kept(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(
+        "pulsar_actors.cli.produce.time", SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append)
+    )
+    command("produce", "t", "-m", "a", "-n", "11", "-r", "10")
+    assert sum(slept) == pytest.approx(1.0)
