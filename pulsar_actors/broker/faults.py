@@ -92,8 +92,9 @@ _BROKERS: Final = frozenset(
 """The commands that only brokers send, besides all with `Response` in their name."""
 
 _RECEIPT: Final = "receipt"
+_TYPES: Final = BaseCommand.Type.DESCRIPTOR.values_by_number
 _BY_NAME: Final[Mapping[str, type[Message]]] = {
-    _RECEIPT if field.number == BaseCommand.SEND_RECEIPT else BaseCommand.Type.Name(field.number).lower():
+    _RECEIPT if field.number == BaseCommand.SEND_RECEIPT else _TYPES[field.number].name.lower():
     GetMessageClass(field.message_type)
     for field in BaseCommand.DESCRIPTOR.fields
     if field.message_type
@@ -280,7 +281,7 @@ class AcceptTrigger:
 
 
 def _is_command(kind: object) -> bool:
-    return kind in _COMMANDS
+    return isinstance(kind, type) and kind in _COMMANDS
 
 
 def _command(given: object) -> type[Message]:
@@ -297,7 +298,7 @@ def _command(given: object) -> type[Message]:
 
 def _error(given: object) -> ServerErrorCode:
     """Return the number of an error that may be given by its name. `Refuse` checks it."""
-    found: ServerErrorCode = ServerError.Value(given) if given in _ERRORS else given  # type: ignore[assignment,arg-type]
+    found: ServerErrorCode = ServerError.Value(given) if given in _ERRORS else given  # type: ignore[assignment]
     return found
 
 

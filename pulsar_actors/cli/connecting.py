@@ -1,6 +1,5 @@
 """The arguments of a command's connection to a broker, and the client made from them."""
 
-import argparse
 from argparse import ArgumentParser, Namespace
 from typing import Any, Final
 
@@ -10,8 +9,8 @@ from pulsar_actors.client.client import Client
 LOCAL: Final = "pulsar://localhost:6650"
 
 
-def add_connection_arguments(parser: ArgumentParser, without_url: str) -> "argparse._ArgumentGroup":
-    """Declare the broker, authentication and TLS, with the names of pulsar-perf."""
+def add_connection_arguments(parser: ArgumentParser, without_url: str) -> Any:  # noqa: ANN401 - of a class private to argparse
+    """Declare the broker, authentication and TLS, with the names of pulsar-perf. Return the group of arguments."""
     group = parser.add_argument_group("broker")
     group.add_argument("-u", "--service-url", help=f"such as {LOCAL} (default: {without_url})")
     group.add_argument("--auth-plugin", default="", help="a method of authentication: its name, or its Java class")

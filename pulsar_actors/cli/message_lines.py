@@ -63,9 +63,9 @@ def message_of(line: str, *, takes_values: bool) -> MessageToSend:
         if name in given:
             arguments[_ARGUMENTS.get(name, name)] = _checked(name, given.pop(name), kind)
     for name in _TEXT:
-        content = _bytes_of(given, name)
-        if content is not None:
-            arguments[_ARGUMENTS.get(name, name)] = content.decode()
+        text = _bytes_of(given, name)
+        if text is not None:
+            arguments[_ARGUMENTS.get(name, name)] = text.decode()
     content = _content_in(given, takes_values=takes_values)
     unknown = set(given) - _OF_BROKERS
     if unknown:

@@ -9,9 +9,9 @@ import sys
 import threading
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument
 from pulsar_actors.cli.connecting import LOCAL, add_connection_arguments, client_of
@@ -38,7 +38,12 @@ def schema_argument(text: str) -> Schema:
         if kind == "avro" and file:
             schema: Schema = AvroSchema(None, schema_definition=json.loads(Path(file).read_text()))
             return schema
-        return {"bytes": BytesSchema, "string": StringSchema, "auto": AutoPublishSchema}[text]()
+        kinds: dict[str, Callable[[], Schema]] = {
+            "bytes": BytesSchema,
+            "string": StringSchema,
+            "auto": AutoPublishSchema,
+        }
+        return kinds[text]()
     except KeyError:
         raise ArgumentTypeError(f"takes bytes, string, auto or avro:FILE, got {text!r}") from None
     except (OSError, ValueError, ImportError, PulsarException) as fault:
@@ -83,8 +88,8 @@ class Sending:
                 self.first_failure = self.first_failure or result
 
 
-def _options(message: MessageToSend) -> dict[str, object]:
-    fields = message._asdict()
+def _options(message: MessageToSend) -> dict[str, Any]:
+    fields: dict[str, Any] = message._asdict()
     del fields["content"]
     return fields
 
