@@ -18,11 +18,12 @@ from pulsar_actors.spark import control_topic
 from pulsar_actors.spark.exactly_once import BatchTransaction, ExactlyOnce, Written
 from pulsar_actors.spark.idempotence import Idempotence
 from pulsar_actors.spark.running_task import RunningTask
-from tests.scenarios.scene import PATIENCE, TOPIC, Scene, play
+from tests.scenarios.scene import PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
 from tests.spark.simulated import Process, Task, clock_of, insist, wait_for_part
 
 JOB = "query"
+PARTITIONS = 2
 TIMEOUT = timedelta(seconds=30)
 
 
@@ -40,6 +41,7 @@ class Query:
         self.transactions = not self.repeats or dice.happens(0.5)
         """Whether batches are transactions, as with `exactlyOnce=true`."""
         self.done = 0
+        self.topic = str(PARTS) if dice.happens(0.3) else TOPIC
         self.exactly_once = ExactlyOnce(f"{TOPIC}-control", TIMEOUT)
 
     def texts(self, batch: int, part: int) -> list[str]:
@@ -97,7 +99,7 @@ class Query:
         options: dict[str, Any] = {"batching_enabled": True}
         if self.repeats:
             options = Idempotence(None).arguments(task, JOB, options, [], None if opened is None else opened.id)
-        producer = client.create_producer(TOPIC, **options)
+        producer = client.create_producer(self.topic, **options)
         futures = []
         for text in texts:
             futures.append(producer.send_async(text.encode(), transaction=transaction))
@@ -114,13 +116,15 @@ def batches(scene: Scene) -> None:
     world = scene.world
     with clock_of(world, [control_topic]):
         query = Query(scene)
+        if query.topic != TOPIC:
+            scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, PARTITIONS))
         calm = Troubles(scene, sets_clocks=False).until + 5.0
         caller = world.spawn(query.run, "query")
         world.after(calm, scene.calm)
         world.run(until=lambda: caller.ended, limit=calm + PATIENCE + 6 * TIMEOUT.total_seconds())
         caller.result()
         scene.sleep(2 * TIMEOUT.total_seconds())  # what was left behind hides what is behind it
-        found = visible(scene)
+        found = visible(scene, query.topic)
     parts = [(batch, part) for batch in range(query.batches) for part in range(query.parts)]
     expected = {text for batch, part in parts for text in query.texts(batch, part)}
     twice = [text for text, count in Counter(found).items() if count > 1]
@@ -129,11 +133,11 @@ def batches(scene: Scene) -> None:
     scene.end()
 
 
-def visible(scene: Scene) -> list[str]:
+def visible(scene: Scene, topic: str) -> list[str]:
     """Read what is committed."""
     texts: list[str] = []
     with scene.client() as client:
-        reader = client.create_reader(TOPIC, MessageId.earliest)
+        reader = client.create_reader(topic, MessageId.earliest)
         while reader.has_message_available():
             texts.append(reader.read_next(int(PATIENCE * 1000)).data().decode())
     return texts
