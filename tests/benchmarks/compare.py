@@ -6,7 +6,7 @@
 It starts an Apache Pulsar and a process of each client, which take turns: first on brokers that have just started, a
 new one for each round; then on a warm one. It writes `docs/benchmarks.md` and `docs/benchmarks.svg`, unless it has
 fewer than seven rounds, or is told to do less; every figure there was measured in the run. It needs Java, Maven and
-`pulsar-client`, and takes about 40 minutes for two interpreters.
+`pulsar-client`, 70 GiB of disk, and about 40 minutes for two interpreters.
 
 Without `--python` it takes the interpreter that runs it, and one of each other version that is on the machine, and
 makes environments for these (`interpreters.py`). This client is measured from the checkout. To measure it compiled,
@@ -18,6 +18,7 @@ again, also that of a run which was interrupted, or compares them with others.
 
 import argparse
 import contextlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,6 +53,9 @@ from tests.benchmarks.picture import picture  # noqa: E402
 from tests.benchmarks.results import Results  # noqa: E402
 
 START_AND_MEMORY = "start and memory"
+
+DISK_BYTES, DISK_BYTES_OF_ONE = 70 << 30, 16 << 30
+"""What the brokers of a whole run write, and of one contest with its warm-up."""
 
 ROUNDS = 7
 """Rounds of a run whose results are published, at the least."""
@@ -138,6 +142,14 @@ class Run:
         print(table(lines), flush=True)
 
 
+def require_room(only: str) -> None:
+    """Refuse to begin where the disk would be full before the end: a broker that cannot write says nothing."""
+    folder = Path(tempfile.gettempdir())
+    needed, free = DISK_BYTES_OF_ONE if only else DISK_BYTES, shutil.disk_usage(folder).free
+    if free < needed:
+        sys.exit(f"the brokers write up to {needed >> 30} GiB in {folder}, where {free >> 30} GiB are free")
+
+
 def draw(results: Results) -> None:
     """Write the page and its picture."""
     docs = ROOT / "docs"
@@ -171,6 +183,7 @@ def main(arguments: Sequence[str]) -> int:
         publish = publish and given.rounds >= ROUNDS
         for ending in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(ending, lambda number, _: sys.exit(128 + number))  # so that all processes are ended
+        require_room(given.only)
         everybody = builds(given.python or list(found()))
         today = datetime.now(timezone.utc).date().isoformat()
         results = Results(today, machine(), [described(build) for build in everybody], given.rounds)
