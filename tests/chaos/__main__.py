@@ -2,6 +2,8 @@
 
 python -m tests.chaos                            # every fault once, on an Apache Pulsar
 python -m tests.chaos --runs 50 --json chaos.json
+python -m tests.chaos --broker cluster           # two brokers, ZooKeeper and a bookie
+python -m tests.chaos --sum chaos-1.json chaos-2.json
 python -m tests.chaos --broker embedded --faults "freeze,black hole" --seconds 5
 """
 
@@ -13,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.faults import FAULTS, Fault, fault_of, is_possible
-from tests.chaos.run import Ran, Run, as_json
-from tests.chaos.summary import Live, percentile
-from tests.chaos.target import ApachePulsar, EmbeddedProcess, Target
+from tests.chaos.run import Ran, Run, as_json, from_json
+from tests.chaos.summary import Live, percentile, table
+from tests.chaos.target import ApacheCluster, ApachePulsar, EmbeddedProcess, Target
 
 LONGEST_RECOVERY = 5.0
-TARGETS: dict[str, type[Target]] = {"apache": ApachePulsar, "embedded": EmbeddedProcess}
+TARGETS: dict[str, type[Target]] = {"apache": ApachePulsar, "cluster": ApacheCluster, "embedded": EmbeddedProcess}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first run (default: %(default)s)")
     parser.add_argument("--seconds", type=float, help="how long faults last at most (default: each as it is)")
     parser.add_argument("--json", type=Path, help="a file for the figures of each run")
+    parser.add_argument("--sum", type=Path, nargs="+", help="play nothing; show the figures in these files together")
     given = parser.parse_args(arguments)
+    if given.sum:
+        print(*table([from_json(run) for file in given.sum for run in json.loads(file.read_text())]), sep="\n")
+        return 0
     wanted = FAULTS if given.faults is None else [fault_of(name.strip()) for name in given.faults.split(",")]
     with tempfile.TemporaryDirectory() as folder:
         target = TARGETS[given.broker](Path(folder))

@@ -1,4 +1,4 @@
-"""The embedded broker in a process, with a gate before it: `python embedded.py PORT WEB_PORT GATE_PORT`.
+"""The embedded broker in a process, with a relay before it: `python embedded.py PORT WEB_PORT RELAY_PORT`.
 
 It ends when its standard input does.
 """
@@ -12,9 +12,9 @@ from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
 
 
-def main(port: int, web_port: int, gate: int) -> None:
+def main(port: int, web_port: int, relay: int) -> None:
     with EmbeddedBroker(port=port, web_port=web_port, settings=Settings(deduplication=True)) as broker:
-        broker.advertise("gate", f"pulsar://127.0.0.1:{gate}")
+        broker.advertise("relay", f"pulsar://127.0.0.1:{relay}")
         sys.stdin.buffer.read()
 
 

@@ -2,6 +2,7 @@
 
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -59,7 +60,7 @@ class Run:
         """Play it, and return what came of it."""
         target, history = self._target, self._recorder.history
         target.prepare(self._namespace)
-        tls = target.has_tls and (self._fault.needs == "tls" or self._dice.random() < 0.3)
+        tls = "tls" in target.offers and (self._fault.needs == "tls" or self._dice.random() < 0.3)
         with closing(target.client(tls=tls, **CLIENT_OPTIONS)) as client:
             load = Load(self._recorder, client, self._namespace, transactions=self._dice.random() < 0.5)
             load.start()
@@ -95,21 +96,25 @@ class Run:
         return took
 
     def _look(self, client: pulsar.Client, load: Load) -> None:
-        """Take what is left of the subscriptions, and read what is stored."""
-        for subscription, (topic, kind) in load.subscriptions.items():
-            rest = REST_MS + (self._transactions_ms() if subscription == "copy" else 0)
-            judge = self._recorder.consumer(
-                client, topic, subscription, kind, name=JUDGE, initial_position=pulsar.InitialPosition.Earliest
-            )
-            try:
-                while True:
-                    judge.receive(rest)
-            except Timeout:
-                judge.close()
+        """Take what is left of the subscriptions, all at once, and read what is stored."""
+        with ThreadPoolExecutor(len(load.subscriptions)) as threads:
+            list(threads.map(lambda subscription: self._empty(client, load, subscription), load.subscriptions))
         for topic in load.topics:
             with closing(client.create_reader(topic, pulsar.MessageId.earliest)) as reader:
                 while reader.has_message_available():
                     self._recorder.look(topic, reader.read_next(LOOK_MS))
+
+    def _empty(self, client: pulsar.Client, load: Load, subscription: str) -> None:
+        topic, kind = load.subscriptions[subscription]
+        rest = REST_MS + (self._transactions_ms() if subscription == "copy" else 0)
+        judge = self._recorder.consumer(
+            client, topic, subscription, kind, name=JUDGE, initial_position=pulsar.InitialPosition.Earliest
+        )
+        try:
+            while True:
+                judge.receive(rest)
+        except Timeout:
+            judge.close()
 
     def _transactions_ms(self) -> int:
         """Return how long a transaction that was left behind hides what is behind it, at most."""
@@ -134,3 +139,8 @@ class Run:
 def as_json(ran: Ran) -> dict[str, Any]:
     """Return a run as JSON takes it."""
     return {**ran._asdict(), "recovery": [round(each, 3) for each in ran.recovery]}
+
+
+def from_json(run: dict[str, Any]) -> Ran:
+    """Return the run that was written so."""
+    return Ran(**{**run, "recovery": tuple(run["recovery"]), "broken": tuple(run["broken"])})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tests.chaos.run import Ran
 
 HEAD = (
-    f"{'fault':<14} {'runs':>5} {'sent':>8} {'open':>6} {'received':>9} {'again':>7} {'broken':>6}"
+    f"{'fault':<19} {'runs':>5} {'sent':>8} {'open':>6} {'received':>9} {'again':>7} {'broken':>6}"
     "   recovery s: median, p99, most"
 )
 _UP = "\x1b[{lines}A\x1b[J"
@@ -25,7 +25,7 @@ def line(name: str, runs: Sequence[Ran]) -> str:
     median, most = statistics.median(recovery or [0.0]), max(recovery, default=0.0)
     figures = f"{median:.2f}, {percentile(recovery, 0.99):.2f}, {most:.2f}"
     return (
-        f"{name:<14} {len(runs):>5} {sum(ran.sent for ran in runs):>8,} {sum(ran.unknown for ran in runs):>6,} "
+        f"{name:<19} {len(runs):>5} {sum(ran.sent for ran in runs):>8,} {sum(ran.unknown for ran in runs):>6,} "
         f"{sum(ran.received for ran in runs):>9,} {sum(ran.again for ran in runs):>7,} "
         f"{sum(len(ran.broken) for ran in runs):>6}   {figures}"
     )

@@ -6,12 +6,14 @@ import pytest
 
 from tests.chaos.faults import FAULTS, Fault, fault_of, is_possible
 from tests.chaos.run import Run
-from tests.chaos.target import ApachePulsar, EmbeddedProcess, Target
+from tests.chaos.target import ApacheCluster, ApachePulsar, EmbeddedProcess, Target
 
 SECONDS = 1.0
 SEED = 0
 OF_THE_EMBEDDED_BROKER = ("freeze", "unload", "reset", "garbage")
 """Those of the network are the same for any broker."""
+OF_SEVERAL_BROKERS = ("lost broker", "kill -9", "freeze", "unload")
+"""Those that move topics from one to the other."""
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +32,28 @@ def apache_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     target.close()
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    target = ApacheCluster(tmp_path_factory.mktemp("cluster"))
+    target.start()
+    yield target
+    target.close()
+
+
 @pytest.mark.parametrize("fault", [fault_of(name) for name in OF_THE_EMBEDDED_BROKER], ids=lambda fault: fault.name)
 def test_with_the_embedded_broker(embedded: Target, fault: Fault) -> None:
     assert Run(embedded, fault, SEED, SECONDS).play().broken == ()
 
 
 @pytest.mark.real_broker
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [each for each in FAULTS if each.needs != "several"], ids=lambda fault: fault.name)
 def test_with_an_apache_pulsar(apache_pulsar: Target, fault: Fault) -> None:
     assert is_possible(fault, apache_pulsar)
     assert Run(apache_pulsar, fault, SEED, SECONDS).play().broken == ()
+
+
+@pytest.mark.real_broker
+@pytest.mark.parametrize("fault", [fault_of(name) for name in OF_SEVERAL_BROKERS], ids=lambda fault: fault.name)
+def test_with_two_brokers(cluster: Target, fault: Fault) -> None:
+    assert is_possible(fault, cluster)
+    assert Run(cluster, fault, SEED, SECONDS).play().broken == ()

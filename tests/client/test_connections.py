@@ -21,13 +21,13 @@ from tests.support.life import (
     SOON,
     FakeBroker,
     InThread,
-    Relay,
     client_of,
     closed_port,
     full_backlog,
     until,
     works,
 )
+from tests.support.relay import Relay
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -19,7 +19,8 @@ from pulsar_actors.runtime.tls import server_context
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata, CommandPartitionedTopicMetadataResponse
 from tests.support import topics
 from tests.support.certificates import Authority
-from tests.support.life import MILLISECONDS, SOON, InThread, Relay, client_of, closed_port, until, works
+from tests.support.life import MILLISECONDS, SOON, InThread, client_of, closed_port, until, works
+from tests.support.relay import Relay
 from tests.support.web_server import Asked, Said, web_server
 
 pytestmark = pytest.mark.usefixtures("clean")

@@ -16,7 +16,8 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducer, CommandSubscribe
 from tests.support import topics
 from tests.support.certificates import Authority
-from tests.support.life import MILLISECONDS, SOON, Relay, until
+from tests.support.life import MILLISECONDS, SOON, until
+from tests.support.relay import Relay
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -12,7 +12,8 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.runtime.thread_engine import ThreadEngine
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from tests.support.life import SOON, FakeBroker, InThread, Relay, closed_port, full_backlog, until
+from tests.support.life import SOON, FakeBroker, InThread, closed_port, full_backlog, until
+from tests.support.relay import Relay
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -16,7 +16,8 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.runtime.tls import server_context
 from tests.support.certificates import IN_FUTURE, LONG_AGO, Authority, Files, encrypt_key
-from tests.support.life import SOON, FakeBroker, InThread, Relay, until
+from tests.support.life import SOON, FakeBroker, InThread, until
+from tests.support.relay import Relay
 
 pytestmark = pytest.mark.usefixtures("clean")
 

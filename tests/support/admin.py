@@ -27,7 +27,7 @@ def path_of(topic: str) -> str:
 
 
 class Admin:
-    """The admin interface of one broker, with a token if the broker requires one.
+    """The admin interface of a cluster, by one of its brokers, with a token if they require one.
 
     Topics are given by their full names.
     """
@@ -41,16 +41,18 @@ class Admin:
         """Make one call, such as `PUT persistent/public/default/t/unload`. Those for transactions have version 3."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", **self._credentials}
-        request = urllib.request.Request(  # noqa: S310 -- an http URL that the test made
-            f"{self._root}/v{version}/{path}", data, headers, method=method
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 -- as above
-                return bytes(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                reason = error.read().decode(errors="replace")
-            raise AdminError(error.code, f"{method} {path}", reason) from None
+        url = f"{self._root}/v{version}/{path}"
+        while True:
+            request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 -- an http URL of a test
+            try:
+                with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 -- as above
+                    return bytes(answer.read())
+            except urllib.error.HTTPError as error:
+                with error:
+                    reason = error.read().decode(errors="replace")
+                if error.code != HTTPStatus.TEMPORARY_REDIRECT:
+                    raise AdminError(error.code, f"{method} {path}", reason) from None
+                url = error.headers["Location"]  # another broker has the topic; urllib goes there by GET only
 
     def json(self, method: str, path: str, body: object = None, *, version: int = 2) -> Any:
         """Make one call whose answer is JSON."""

@@ -13,7 +13,7 @@ from pulsar_actors.broker.tokens import Tokens
 from tests.support.admin import Admin
 from tests.support.certificates import Authority, Files
 from tests.support.ports import free_ports
-from tests.support.standalone import Standalone
+from tests.support.standalone import BrokerProcess
 
 ME = "me"
 STRANGER = "a stranger"
@@ -88,7 +88,7 @@ class GuardedProxy(NamedTuple):
     web_url: str
 
 
-def guard(standalone: Standalone, authority: Authority) -> str:
+def guard(broker: BrokerProcess, authority: Authority) -> str:
     """Configure an Apache Pulsar that is not started yet, and return its service URL over TLS."""
     (port,) = free_ports(1)
     settings = _SETTINGS.format(
@@ -103,8 +103,8 @@ def guard(standalone: Standalone, authority: Authority) -> str:
         proxy=PROXY,
         token=TOKENS.issue(ME),
     )
-    standalone.configure(settings)
-    standalone.admin = admin_of(standalone.web_url)
+    broker.configure(settings)
+    broker.admin = admin_of(broker.web_url)
     return f"pulsar+ssl://127.0.0.1:{port}"
 
 

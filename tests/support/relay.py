@@ -30,6 +30,11 @@ class _Pair:
                 end.shutdown(socket.SHUT_RD)  # wakes the thread that reads it
             end.close()
 
+    def end(self) -> None:
+        for end in (self.client, self.broker):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
     def lose_broker(self) -> None:
         """End the connection to the broker, and do not tell the client."""
         self.is_half_open = True
@@ -37,11 +42,14 @@ class _Pair:
             self.broker.shutdown(socket.SHUT_RDWR)
 
 
-class Gate:
-    """Relays the connections to one port of a broker, which may not listen yet. It ends with the block."""
+class Relay:
+    """Relays connections to one port of a broker, which may not listen yet. It ends with the block."""
 
-    def __init__(self) -> None:
-        self._target = ("127.0.0.1", 0)
+    def __init__(self, service_url: str = "") -> None:
+        """Relay to this URL, or to what `lead_to` says later."""
+        self._target = ("127.0.0.1", int(service_url.rpartition(":")[2] or 0))
+        self.connections = 0
+        """How many there have been so far."""
         self._pairs: list[_Pair] = []
         self._threads: list[threading.Thread] = []
         self._sockets: list[socket.socket] = []
@@ -52,7 +60,9 @@ class Gate:
         self._delay = 0.0
         self._bytes_per_second = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CHUNK)
         self.port: int = self._listener.getsockname()[1]
+        self.service_url = f"pulsar://127.0.0.1:{self.port}"
         self._begin(self._accept)
 
     def lead_to(self, port: int) -> None:
@@ -63,6 +73,11 @@ class Gate:
         """End all connections with RST, on both sides."""
         for pair in self._take_pairs():
             pair.abort()
+
+    def cut(self) -> None:
+        """End all connections, on both sides."""
+        for pair in self._take_pairs():
+            pair.end()
 
     def half_open(self) -> None:
         """End all connections to the broker. The client's stay open, and nobody answers there any more."""
@@ -75,8 +90,14 @@ class Gate:
             for pair in self._pairs:
                 pair.has_garbage = True
 
-    def swallow(self) -> None:
-        """Pass nothing on, in either direction. New connections are accepted, and nothing comes from them either."""
+    def refuse(self) -> None:
+        """Accept no connection from now on."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def stall(self) -> None:
+        """Read nothing and pass nothing on, in either direction, nor for connections that are made meanwhile."""
         self._passes.clear()
 
     def slow_down(self, delay: float, bytes_per_second: int) -> None:
@@ -88,13 +109,11 @@ class Gate:
         self._delay, self._bytes_per_second = 0.0, 0
         self._passes.set()
 
-    def __enter__(self) -> "Gate":
+    def __enter__(self) -> "Relay":
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        self.refuse()
         self.heal()
         for end in self._sockets:
             with contextlib.suppress(OSError):
@@ -110,7 +129,7 @@ class Gate:
         return pairs
 
     def _begin(self, run: Callable[[], None]) -> None:
-        thread = threading.Thread(target=run, daemon=True, name="gate")
+        thread = threading.Thread(target=run, daemon=True, name="relay")
         self._threads.append(thread)
         thread.start()
 
@@ -135,13 +154,14 @@ class Gate:
         pair = _Pair(client, broker)
         with self._lock:
             self._pairs.append(pair)
+            self.connections += 1
         self._begin(lambda: self._pass_on(pair, client, broker))
         self._pass_on(pair, broker, client)
 
     def _pass_on(self, pair: _Pair, one: socket.socket, other: socket.socket) -> None:
         to_client = other is pair.client
         with contextlib.suppress(OSError):
-            while data := one.recv(CHUNK):
+            while self._passes.wait() and (data := one.recv(CHUNK)):
                 self._passes.wait()
                 if self._delay:
                     time.sleep(self._delay + len(data) / self._bytes_per_second)
@@ -152,6 +172,4 @@ class Gate:
                     other.sendall(data)
         if pair.is_half_open:
             return  # the client is not told
-        for end in (one, other):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        pair.end()

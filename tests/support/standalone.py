@@ -1,5 +1,7 @@
 """A real Apache Pulsar in one Java process: broker, bookie and metadata store; and a Pulsar proxy in front of a broker.
 
+For several brokers of one cluster see `tests.support.cluster`.
+
 It listens on loopback only, on ports that were free a moment before, and keeps its data in a folder of its own, from
 which it can start again. It always ends by SIGKILL, even if the process that started it crashes. With `durable` it
 writes to disk what it acknowledges, so that data survives a kill as it survives a crash of a real broker.
@@ -86,6 +88,12 @@ LIMITS_OF_PROXY = ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"]
 PROPERTIES_OF_PROXY = ["-Dotel.sdk.disabled=true", "-Dio.netty.tryReflectionSetAccessible=true"]
 
 
+def java_with_pulsar(limits: list[str]) -> list[str]:
+    """Return the command that runs a class of Apache Pulsar, without the class."""
+    opens = [word for each in OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
+    return [tool("java"), *limits, *SYSTEM_PROPERTIES, *opens, "-cp", f"{jars()}/*"]
+
+
 class JavaProcess:
     """A process that serves Pulsar's clients, not started yet."""
 
@@ -95,6 +103,7 @@ class JavaProcess:
         self._log = folder / "log"
         self._conf = folder / f"{name}.conf"
         self._keeper: subprocess.Popen[bytes] | None = None
+        self.environment = dict(os.environ)
         self.service_url = f"pulsar://127.0.0.1:{self._service}"
         self.web_url = f"http://127.0.0.1:{self._web}"
 
@@ -112,6 +121,7 @@ class JavaProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                env=self.environment,
                 start_new_session=True,  # Ctrl-C must reach the tests only, which then end the process
             )
         deadline = time.monotonic() + START_SECONDS
@@ -139,54 +149,70 @@ class JavaProcess:
             self._keeper.communicate()
             self._keeper = None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and not killed since."""
+        return self._keeper is not None
+
+    @property
+    def pid(self) -> int:
+        """The Java process."""
+        assert self._keeper is not None
+        keeper = self._keeper.pid
+        (process,) = map(int, Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())
+        return process
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Stop the process for the block: it reads and writes nothing, and its connections stay open."""
+        process = self.pid
+        os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(process, signal.SIGCONT)
+
     def _is_ready(self) -> bool:
-        raise NotImplementedError
+        """Return whether it listens on both ports."""
+        try:
+            for port in (self._service, self._web):
+                socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+        except OSError:
+            return False
+        return True
 
     def _command(self) -> list[str]:
         raise NotImplementedError
 
 
-class Standalone(JavaProcess):
-    """One broker, whose data is in `folder`.
+class BrokerProcess(JavaProcess):
+    """A process with a broker in it, for which `CONF` is written."""
+
+    def __init__(self, folder: Path, *, durable: bool) -> None:
+        super().__init__(folder, "broker")
+        self.configure(CONF.format(service=self._service, web=self._web, durable=str(durable).lower()))
+        self.admin = Admin(self.web_url)
+
+    def _is_ready(self) -> bool:
+        return self.admin.is_ready()
+
+
+class Standalone(BrokerProcess):
+    """A broker with its own bookie and metadata store, whose data is in `folder`.
 
     It starts fast; with `as_shipped` it starts slowly, and then runs faster.
     """
 
     def __init__(self, folder: Path, *, durable: bool = False, as_shipped: bool = False) -> None:
-        super().__init__(folder, "broker")
+        super().__init__(folder, durable=durable)
         (self._bookie,) = free_ports(1)
-        self.configure(CONF.format(service=self._service, web=self._web, durable=str(durable).lower()))
         self._limits = LIMITS_AS_SHIPPED if as_shipped else [*LIMITS, *QUICK_START]
         if as_shipped:
             self.configure(CONF_AS_SHIPPED)
-        self.admin = Admin(self.web_url)
-
-    @property
-    def pid(self) -> int:
-        """The process of the broker."""
-        assert self._keeper is not None
-        keeper = self._keeper.pid
-        (broker,) = map(int, Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())
-        return broker
-
-    @contextlib.contextmanager
-    def stalled(self) -> Iterator[None]:
-        """Stop the process for the block: it reads and writes nothing, and its connections stay open."""
-        broker = self.pid
-        os.kill(broker, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(broker, signal.SIGCONT)
-
-    def _is_ready(self) -> bool:
-        return self.admin.is_ready()
 
     def _command(self) -> list[str]:
-        opens = [word for each in OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
-        java = [tool("java"), *self._limits, *SYSTEM_PROPERTIES, *opens, "-cp", f"{jars()}/*"]
         main = ["org.apache.pulsar.PulsarStandaloneStarter", "-c", str(self._conf), "-nss", "-nfw"]
-        return [*java, *main, "--bookkeeper-port", str(self._bookie)]
+        return [*java_with_pulsar(self._limits), *main, "--bookkeeper-port", str(self._bookie)]
 
 
 class Proxy(JavaProcess):
@@ -196,14 +222,6 @@ class Proxy(JavaProcess):
         super().__init__(folder, "proxy")
         conf = CONF_OF_PROXY.format(broker=broker, broker_web=broker_web, service=self._service, web=self._web)
         self.configure(conf + settings)
-
-    def _is_ready(self) -> bool:
-        try:
-            for port in (self._service, self._web):
-                socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-        except OSError:
-            return False
-        return True
 
     def _command(self) -> list[str]:
         java = [tool("java"), *LIMITS_OF_PROXY, *QUICK_START, *PROPERTIES_OF_PROXY]
