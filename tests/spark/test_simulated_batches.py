@@ -59,12 +59,18 @@ class Query:
                 if opened is not None:
                     opened.abort(access)
                 raise PulsarException(f"batch {batch} failed")
-            self._rest()
+            self._stumble(driver)
             if opened is not None:
                 opened.commit(access, JOB, batch, may_repeat=True)
-            self._rest()
+            self._stumble(driver)
             driver.check()
             self.done = batch + 1
+
+    def _stumble(self, driver: Process) -> None:
+        """Let some time pass, perhaps, or have the driver die just now."""
+        self._rest()
+        if not self.scene.is_calm and self.dice.happens(0.15):
+            driver.die()
 
     def _rest(self) -> None:
         """Let some time pass, perhaps."""

@@ -68,8 +68,8 @@ class Query:
                     continue
                 self.offsets.append(end)
             batch = self._read(stream, driver)
-            if self.dice.happens(0.2):
-                self.scene.sleep(10.0 ** (self.dice.chance() * 3 - 3))
+            if not self.scene.is_calm and self.dice.happens(0.15):
+                driver.die()
             driver.check()
             self.read.append(batch)
         stream.close()
