@@ -30,15 +30,33 @@ def clock_of(world: World, modules: Sequence[ModuleType]) -> Iterator[None]:
         yield
 
 
+class Fate:
+    """Decides who dies, and how many in all: a query must come to its end."""
+
+    def __init__(self, dice: Dice) -> None:
+        self.dice = dice
+        self._left = dice.below(6)
+
+    def strikes(self, probability: float) -> bool:
+        """Return whether this one dies."""
+        if not self._left or not self.dice.happens(probability):
+            return False
+        self._left -= 1
+        return True
+
+
 class Process:
     """A driver, or a worker with one task. Its clients end with it. It stands for a `ClusterAccess`."""
 
     admin_url = None
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, fate: Fate, probability: float) -> None:
+        """Make a process that dies with this probability, at some moment: all scales of time alike."""
         self._scene = scene
         self._clients: list[Client] = []
         self.is_dead = False
+        if fate.strikes(probability):
+            scene.world.after(10.0 ** (fate.dice.chance() * 4 - 3), lambda: scene.world.spawn(self.die))
 
     def client(self) -> Client:
         self.check()
@@ -55,21 +73,14 @@ class Process:
         for client in self._clients:
             client.shutdown()
 
-    def die_perhaps(self, dice: Dice, probability: float) -> None:
-        """Die at some moment, all scales of time alike."""
-        if not self._scene.is_calm and dice.happens(probability):
-            at = 10.0 ** (dice.chance() * 4 - 3)
-            self._scene.world.after(at, lambda: self._scene.world.spawn(self.die))
-
 
 class Task:
     """A task, in a process that may die. `is_done` if it came to its end."""
 
-    def __init__(self, scene: Scene, dice: Dice, name: str, run: Callable[[Process], None]) -> None:
+    def __init__(self, scene: Scene, fate: Fate, name: str, run: Callable[[Process], None]) -> None:
         self._scene = scene
         self._run_it = run
-        self._process = Process(scene)
-        self._process.die_perhaps(dice, 0.2)
+        self._process = Process(scene, fate, 0.2)
         self.is_done = False
         self.caller: Caller = scene.world.spawn(self._run, f"task {name}")
 
@@ -98,11 +109,11 @@ def wait_for_part(scene: Scene, tries: list[Task], driver: Process, start: Calla
         tries.append(start())
 
 
-def insist(scene: Scene, dice: Dice, run: Callable[[Process], None], is_done: Callable[[], bool]) -> None:
+def insist(scene: Scene, fate: Fate, run: Callable[[Process], None], is_done: Callable[[], bool]) -> None:
     """Start a driver, and another one whenever one has failed or died."""
+    dice = fate.dice
     while not is_done():
-        process = Process(scene)
-        process.die_perhaps(dice, 0.5)
+        process = Process(scene, fate, 0.5)
         try:
             run(process)
         except InternalError:

@@ -20,7 +20,7 @@ from pulsar_actors.spark.idempotence import Idempotence
 from pulsar_actors.spark.running_task import RunningTask
 from tests.scenarios.scene import PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
-from tests.spark.simulated import Process, Task, clock_of, insist, wait_for_part
+from tests.spark.simulated import Fate, Process, Task, clock_of, insist, wait_for_part
 
 JOB = "query"
 PARTITIONS = 2
@@ -32,6 +32,7 @@ class Query:
 
     def __init__(self, scene: Scene) -> None:
         dice = self.dice = Dice(scene.world.seed, "query")
+        self.fate = Fate(dice)
         self.scene = scene
         self.batches = 1 + dice.below(3)
         self.parts = 1 + dice.below(3)
@@ -48,7 +49,7 @@ class Query:
         return [f"{batch}/{part}/{row}" for row in range(self.rows)]
 
     def run(self) -> None:
-        insist(self.scene, self.dice, self._drive, lambda: self.done == self.batches)
+        insist(self.scene, self.fate, self._drive, lambda: self.done == self.batches)
 
     def _drive(self, driver: Process) -> None:
         while self.done < self.batches:
@@ -69,7 +70,7 @@ class Query:
     def _stumble(self, driver: Process) -> None:
         """Let some time pass, perhaps, or have the driver die just now."""
         self._rest()
-        if not self.scene.is_calm and self.dice.happens(0.15):
+        if self.fate.strikes(0.15):
             driver.die()
 
     def _rest(self) -> None:
@@ -81,7 +82,7 @@ class Query:
         """Run the tasks of a batch, some of them twice at once, and return whether each part has been sent."""
 
         def start(part: int) -> Task:
-            return Task(self.scene, self.dice, f"{batch}/{part}", lambda it: self._send_part(it, opened, batch, part))
+            return Task(self.scene, self.fate, f"{batch}/{part}", lambda it: self._send_part(it, opened, batch, part))
 
         begun = {part: [start(part) for _ in range(2 if self.dice.happens(0.2) else 1)] for part in range(self.parts)}
         return all(wait_for_part(self.scene, begun[part], driver, lambda part=part: start(part)) for part in begun)  # type: ignore[misc]

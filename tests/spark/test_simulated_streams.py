@@ -24,7 +24,7 @@ from pulsar_actors.wire.topic_name import TopicName
 from tests.scenarios.programs import Publisher
 from tests.scenarios.scene import PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
-from tests.spark.simulated import Process, Task, clock_of, insist, wait_for_part
+from tests.spark.simulated import Fate, Process, Task, clock_of, insist, wait_for_part
 
 PARTITIONS = 3
 
@@ -33,7 +33,8 @@ class Query:
     """A query, with its checkpoint, and what each batch has read."""
 
     def __init__(self, scene: Scene, topic: str) -> None:
-        dice = self.dice = Dice(scene.world.seed, "query")
+        dice = Dice(scene.world.seed, "query")
+        self.fate = Fate(dice)
         self.scene = scene
         texts = {"service.url": "pulsar://broker:6650", "topic": topic, "startingOffsets": "earliest"}
         if dice.happens(0.5):
@@ -47,7 +48,7 @@ class Query:
         self.publishers: list[Publisher] = []
 
     def run(self) -> None:
-        insist(self.scene, self.dice, self._drive, self._is_done)
+        insist(self.scene, self.fate, self._drive, self._is_done)
 
     def _is_done(self) -> bool:
         ended = all(publisher.caller.ended for publisher in self.publishers)
@@ -68,7 +69,7 @@ class Query:
                     continue
                 self.offsets.append(end)
             batch = self._read(stream, driver)
-            if not self.scene.is_calm and self.dice.happens(0.15):
+            if self.fate.strikes(0.15):
                 driver.die()
             driver.check()
             self.read.append(batch)
@@ -81,7 +82,7 @@ class Query:
         read: dict[str, list[bytes]] = {}
 
         def start_task(span: Span) -> Task:
-            return Task(self.scene, self.dice, span.topic, lambda worker: self._read_span(worker, span, read))
+            return Task(self.scene, self.fate, span.topic, lambda worker: self._read_span(worker, span, read))
 
         begun = {span: [start_task(span)] for span in spans}
         if not all(wait_for_part(self.scene, begun[it], driver, lambda it=it: start_task(it)) for it in begun):  # type: ignore[misc]
