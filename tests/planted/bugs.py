@@ -196,7 +196,6 @@ BUGS: Final = (
         "a task reads a batch of messages beyond its end"),
     Bug(READ_TASK, "bisect_left(indexes, start.batch_index) if entry == start[:2] else 0", "0",
         "a task reads a batch of messages from its beginning"),
-    Bug(READ_TASK, "                    self._next = position_after(messages)\n", "", "a task forgets how far it has read"),
     Bug(SPARK_PROGRESS, "        return [EndBatch(event.end)]", "        return [EndBatch(self._start_of(event))]", "a batch ends where it begins"),
     Bug(MICRO_BATCHES, "PlanSpan(start.at(topic), until)", "PlanSpan(TOPIC_START, until)", "each batch is read from the topic's beginning"),
     Bug(MESSAGE_COUNTER, "            self.start, self.count = start, 0", "            self.start = start", "messages of the batch before are counted again"),

@@ -55,6 +55,8 @@ class Process:
         self._scene = scene
         self._clients: list[Client] = []
         self.is_dead = False
+        self.is_replaced = False
+        """Whether another driver has taken over, though this one goes on: they may not reach each other."""
         if fate.strikes(probability):
             scene.world.after(10.0 ** (fate.dice.chance() * 4 - 3), lambda: scene.world.spawn(self.die))
 
@@ -67,6 +69,12 @@ class Process:
         """Raise if it is dead."""
         if self.is_dead:
             raise AlreadyClosed("this process is dead")
+
+    def check_in_charge(self) -> None:
+        """Raise if it may not write to the checkpoint any more."""
+        self.check()
+        if self.is_replaced:
+            raise AlreadyClosed("another driver has taken over")
 
     def die(self) -> None:
         self.is_dead = True
@@ -110,15 +118,26 @@ def wait_for_part(scene: Scene, tries: list[Task], driver: Process, start: Calla
 
 
 def insist(scene: Scene, fate: Fate, run: Callable[[Process], None], is_done: Callable[[], bool]) -> None:
-    """Start a driver, and another one whenever one has failed or died."""
-    dice = fate.dice
+    """Start a driver, and another one whenever one has failed or died, or is taken for dead and goes on."""
+    drivers: list[Caller] = []
     while not is_done():
         process = Process(scene, fate, 0.5)
-        try:
-            run(process)
-        except InternalError:
-            raise
-        except PulsarException as error:
-            scene.world.note(f"the query failed: {error!r}")
-            if dice.happens(0.5):
-                scene.sleep(10.0 ** (dice.chance() * 3 - 2))
+        drivers.append(scene.world.spawn(lambda process=process: drive(scene, run, process), "driver"))  # type: ignore[misc]
+        patience = 10.0 ** (fate.dice.chance() * 4 - 3) if fate.strikes(0.2) else None
+        scene.world.block(lambda: drivers[-1].ended, patience)
+        process.is_replaced = True
+        if fate.dice.happens(0.5):
+            scene.sleep(10.0 ** (fate.dice.chance() * 3 - 2))
+    scene.world.block(lambda: all(driver.ended for driver in drivers))
+    for driver in drivers:
+        driver.result()
+
+
+def drive(scene: Scene, run: Callable[[Process], None], process: Process) -> None:
+    """Run a driver, which may fail."""
+    try:
+        run(process)
+    except InternalError:
+        raise
+    except PulsarException as error:
+        scene.world.note(f"a driver failed: {error!r}")

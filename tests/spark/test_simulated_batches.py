@@ -2,8 +2,8 @@
 
 What Spark does is done here by callers: a driver opens the transaction of a batch, runs its tasks, each in a process of
 its own, once more if one fails, or twice at once, and commits or aborts. Some queries have no transactions: tasks are
-repeated, and the broker drops what it has. Drivers and workers die at any moment. Then another driver begins with the
-first batch that is not noted as done, while what the dead one has asked for may still happen.
+repeated, and the broker drops what it has. Drivers and workers die at any moment, or are taken for dead and go on. Then
+another driver begins with the first batch that is not noted as done.
 """
 
 from collections import Counter
@@ -64,7 +64,7 @@ class Query:
             if opened is not None:
                 opened.commit(access, JOB, batch, may_repeat=True)
             self._stumble(driver)
-            driver.check()
+            driver.check_in_charge()
             self.done = batch + 1
 
     def _stumble(self, driver: Process) -> None:

@@ -57,13 +57,15 @@ class Query:
     def _drive(self, driver: Process) -> None:
         stream = MicroBatchStream(replace(self.options, cluster=driver))  # type: ignore[arg-type]
         if not self.offsets:
-            self.offsets.append(stream.begin().write())
+            begin = stream.begin().write()
+            driver.check_in_charge()
+            self.offsets.append(begin)
         while not self._is_done():
             start = self.offsets[len(self.read)]
             if len(self.offsets) == len(self.read) + 1:
                 is_limited = self.options.max_messages is not None
                 end = stream.latest(Offsets.read(start), is_limited=is_limited).write()
-                driver.check()
+                driver.check_in_charge()
                 if end == start:
                     self.scene.sleep(0.3)
                     continue
@@ -71,7 +73,7 @@ class Query:
             batch = self._read(stream, driver)
             if self.fate.strikes(0.15):
                 driver.die()
-            driver.check()
+            driver.check_in_charge()
             self.read.append(batch)
         stream.close()
 
