@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.sources import reads_sources
+
 PACKAGE = "pulsar_actors"
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -198,6 +200,7 @@ def test_the_package_keeps_every_rule(rule: Callable[[Path], list[str]]) -> None
     assert rule(ROOT) == []
 
 
+@reads_sources
 def test_the_package_is_really_read() -> None:
     found = {(one.importer, one.target) for one in read(ROOT)}
     assert (f"{PACKAGE}.wire.errors", f"{PACKAGE}.exceptions") in found

@@ -8,6 +8,7 @@ import pytest
 import pulsar_actors
 from tests.planted.__main__ import catch
 from tests.planted.bugs import BUGS, Bug
+from tests.support.sources import reads_sources
 
 PACKAGE = Path(pulsar_actors.__file__).parent
 
@@ -23,5 +24,6 @@ def test_there_are_many_bugs_and_each_has_a_name_of_its_own() -> None:
     assert max(Counter(bug.name for bug in BUGS).values()) == 1
 
 
+@reads_sources
 def test_a_bug_that_is_planted_is_caught() -> None:
     assert 0 < catch(BUGS[0], 100).seeds <= 100

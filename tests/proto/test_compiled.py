@@ -17,6 +17,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
+from tests.support.sources import reads_sources
 
 ROOT = Path(__file__).resolve().parents[2]
 WIRE = ROOT / "pulsar_actors" / "wire"
@@ -62,6 +63,7 @@ MESSAGES = [
 ]
 
 
+@reads_sources
 @pytest.mark.parametrize("name", ["PulsarApi_pb2.py", "PulsarApi_pb2.pyi"])
 def test_the_committed_code_is_what_the_proto_file_compiles_to(name: str, tmp_path: Path) -> None:
     runpy.run_path(str(ROOT / "proto" / "compile.py"))["compile_into"](tmp_path)
@@ -70,6 +72,7 @@ def test_the_committed_code_is_what_the_proto_file_compiles_to(name: str, tmp_pa
     )
 
 
+@reads_sources
 def test_the_generated_code_asks_for_no_protobuf_release() -> None:
     assert "runtime_version" not in (WIRE / "PulsarApi_pb2.py").read_text()
 

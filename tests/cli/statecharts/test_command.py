@@ -13,6 +13,7 @@ from pulsar_actors.__main__ import main
 from pulsar_actors.cli.statecharts.command import drawings, drift, find_charts, write
 from pulsar_actors.cli.statecharts.drawn_chart import drawn_charts
 from pulsar_actors.machines.chart import Chart
+from tests.support.sources import reads_sources
 
 REPOSITORY = Path(__file__).parents[3]
 CHARTS = [pytest.param(chart, id=chart.name) for chart, _ in find_charts()]
@@ -37,6 +38,7 @@ def shown_text(chart: Chart, texts: dict[str, str]) -> str:
     return "\n".join("".join(line.itertext()) for line in lines)
 
 
+@reads_sources
 def test_the_committed_pictures_are_those_of_the_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     assert main(["statecharts", "--check"]) == 0
