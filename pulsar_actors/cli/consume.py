@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
                         break
                     continue
                 for message in messages:
-                    _write(_lines_of(message, arguments))
+                    print(*_lines_of(message, arguments), sep="\n")
                 sys.stdout.flush()
                 done(messages)
                 last = time.monotonic()
@@ -99,27 +99,23 @@ def _schema(arguments: Namespace) -> Schema:
 def _lines_of(message: Message, arguments: Namespace) -> Iterable[str]:
     decoded = arguments.schema != "bytes"
     if arguments.json:
-        return [line_of(message, decoded=decoded)]
-    content = str(plain_value(message)) if decoded else message.data().decode(errors="backslashreplace")
-    if not arguments.verbose:
-        return [content]
-    key, properties = message.partition_key(), message.properties()
-    head = [str(message.message_id()), message.topic_name(), *([f"key={key}"] if key else [])]
-    head += [f"{name}={value}" for name, value in properties.items()]
-    return [_dim(" ".join(head)), content]
+        yield _shown(line_of(message, decoded=decoded))
+        return
+    if arguments.verbose:
+        key, properties = message.partition_key(), message.properties()
+        words = [str(message.message_id()), message.topic_name(), *([f"key={key}"] if key else [])]
+        head = _shown(" ".join([*words, *(f"{name}={value}" for name, value in properties.items())]))
+        yield f"{_DIM}{head}{_PLAIN}" if sys.stdout.isatty() else head
+    yield _shown(str(plain_value(message)) if decoded else message.data().decode(errors="backslashreplace"))
 
 
-def _dim(text: str) -> str:
-    return f"{_DIM}{_escaped(text)}{_PLAIN}" if sys.stdout.isatty() else text
+def _shown(text: str) -> str:
+    """Return what is written of a text: a terminal gets no control characters of others."""
+    return _CONTROL.sub(_escaped, text) if sys.stdout.isatty() else text
 
 
-def _write(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(_escaped(line) if sys.stdout.isatty() and not line.startswith(_DIM) else line)
-
-
-def _escaped(text: str) -> str:
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+def _escaped(found: "re.Match[str]") -> str:
+    return f"\\x{ord(found[0]):02x}"
 
 
 def configure(parser: ArgumentParser) -> None:

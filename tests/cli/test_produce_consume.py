@@ -196,10 +196,10 @@ def test_verbose_says_what_a_message_is(command: Command, client: pulsar.Client)
 def test_a_terminal_gets_no_control_characters_of_a_message(
     command: Command, client: pulsar.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client.create_producer("t").send(b"\x1b[31mred\ttab\x07", {"a": "\x1b"})
+    client.create_producer("t").send(b"\x1b[2m\x1b[31mred\ttab\x07\xc2\x9b", {"a": "\x1b"})
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     head, content = command(*everything("t", 1), "-v").splitlines()
-    assert content == "\\x1b[31mred\ttab\\x07"
+    assert content == "\\x1b[2m\\x1b[31mred\ttab\\x07\\x9b"
     assert (head[:5], head[-10:]) == ("\x1b[2m(", "a=\\x1b\x1b[0m")
 
 
