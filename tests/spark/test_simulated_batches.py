@@ -15,9 +15,10 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.spark import control_topic
-from pulsar_actors.spark.exactly_once import BatchTransaction, ExactlyOnce, Written
+from pulsar_actors.spark.exactly_once import COMMIT_TRIES, BatchTransaction, ExactlyOnce, Written
 from pulsar_actors.spark.idempotence import Idempotence
 from pulsar_actors.spark.running_task import RunningTask
+from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.scenarios.scene import PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
 from tests.spark.simulated import Fate, Process, Task, clock_of, insist, wait_for_part
@@ -61,6 +62,7 @@ class Query:
                     opened.abort(access)
                 raise PulsarException(f"batch {batch} failed")
             self._stumble(driver)
+            self.scene.perhaps_cut_soon()
             if opened is not None:
                 opened.commit(access, JOB, batch, may_repeat=True)
             self._stumble(driver)
@@ -118,17 +120,33 @@ class Query:
         return Written(len(texts), sum(map(len, texts)))
 
 
+def lose_ends(scene: Scene) -> None:
+    """Have the coordinator not hear, or not answer, END_TXN, perhaps until it is given up."""
+    dice = Dice(scene.world.seed, "lost ends")
+    assert scene.broker is not None
+    if dice.happens(0.4):
+        lost = (pb.CommandEndTxn, pb.CommandEndTxnResponse)[dice.below(2)]
+        scene.broker.faults.on(lost, nth=1 + dice.below(2), times=(1, COMMIT_TRIES + 1)[dice.below(2)]).drop()
+
+
+def calm_down(scene: Scene) -> None:
+    """Let nothing go wrong any more but that."""
+    scene.calm()
+    lose_ends(scene)
+
+
 def batches(scene: Scene) -> None:
     """Play a query, and see what is visible in the end."""
     world = scene.world
+    lose_ends(scene)
     with clock_of(world, [control_topic]):
         query = Query(scene)
         if query.topic != TOPIC:
             scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, PARTITIONS))
         calm = Troubles(scene, sets_clocks=False).until + 5.0
         caller = world.spawn(query.run, "query")
-        world.after(calm, scene.calm)
-        world.run(until=lambda: caller.ended, limit=calm + PATIENCE + 6 * TIMEOUT.total_seconds())
+        world.after(calm, lambda: calm_down(scene))
+        world.run(until=lambda: caller.ended, limit=calm + PATIENCE + 10 * TIMEOUT.total_seconds())
         caller.result()
         scene.sleep(2 * TIMEOUT.total_seconds())  # what was left behind hides what is behind it
         found = visible(scene, query.topic)
