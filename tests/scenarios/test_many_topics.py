@@ -1,19 +1,21 @@
-"""A pattern subscription of very many topics: it has them all, gets what comes, and ends as any other."""
+"""A pattern subscription of very many topics: it has them all, gets what comes, and ends as any other.
 
+PULSAR_SIMULATION_FACTOR=50 python -m pytest tests/scenarios/test_many_topics.py   # 100,000 of them
+"""
+
+import os
 import re
 import resource
 from unittest import mock
-
-import pytest
 
 from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.simulation import world as simulated_world
 from pulsar_actors.simulation.connection import CALM
 from pulsar_actors.simulation.world import World
 from pulsar_actors.wire.topic_name import TopicName
-from tests.scenarios.scene import NAMESPACE, PATIENCE, Scene
+from tests.scenarios.scene import FACTOR, NAMESPACE, PATIENCE, Scene
 
-FEW, MANY = 2_000, 100_000
+TOPICS = 2_000
 STEPS_OF_A_TOPIC = 100
 """More than a topic takes to be found, asked for and subscribed to, all of which may happen at one moment."""
 BYTES_OF_A_TOPIC = 100_000
@@ -30,15 +32,15 @@ def make(scene: Scene, numbers: range) -> None:
         scene.on_broker(lambda broker, name=name: broker.cluster.create_topic(name))
 
 
-def test_a_pattern_has_all_topics_that_match(request: pytest.FixtureRequest) -> None:
-    count = MANY if request.config.getoption("long") else FEW
+def test_a_pattern_has_all_topics_that_match() -> None:
+    count = int(TOPICS * float(os.environ.get(FACTOR, "1")))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     patience = mock.patch.object(simulated_world, "MOST_STEPS_AT_ONCE", STEPS_OF_A_TOPIC * count)
     with patience, World(0, CALM) as world:
         scene = Scene(world)
 
         make(scene, range(count))
-        client = scene.client(operation_timeout_seconds=600)
+        client = scene.client(operation_timeout_seconds=600, concurrent_lookup_requests=2 * count)
         consumer = client.subscribe(
             re.compile(f"{NAMESPACE}/many-.*"),
             "s",

@@ -19,6 +19,7 @@ from pulsar_actors.spark import micro_batches, read_task
 from pulsar_actors.spark.micro_batches import MicroBatchStream, SubscriptionCursor
 from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
 from pulsar_actors.spark.read_task import entries_in
 from pulsar_actors.wire.topic_name import TopicName
 from tests.scenarios.programs import Publisher
@@ -37,7 +38,7 @@ class Query:
         self.fate = Fate(dice)
         self.scene = scene
         texts = {"service.url": "pulsar://broker:6650", "topic": topic, "startingOffsets": "earliest"}
-        if dice.happens(0.5):
+        if dice.happens(0.5) and HAS_ADMISSION_CONTROL:
             texts["maxOffsetsPerTrigger"] = str(1 + dice.below(10))
         self.options = ReadOptions.parse(texts, is_stream=True)
         self.offsets: list[dict[str, Any]] = []
