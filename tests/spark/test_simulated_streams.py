@@ -38,6 +38,7 @@ class Query:
         self.fate = Fate(dice)
         self.scene = scene
         texts = {"service.url": "pulsar://broker:6650", "topic": topic, "startingOffsets": "earliest"}
+        texts["subscriptionPrefix"] = "query"  # PySpark 4.1 needs one
         if dice.happens(0.5) and HAS_ADMISSION_CONTROL:
             texts["maxOffsetsPerTrigger"] = str(1 + dice.below(10))
         self.options = ReadOptions.parse(texts, is_stream=True)
