@@ -8,7 +8,8 @@ the dead driver that commits may still live, and commit now. So before a driver 
 attempts that it is going to. Then it reads everything before that, and aborts each other transaction of the job. Then
 it looks for the marker of the batch in the control topic. Of two processes, one comes first in the topic of attempts:
 the second aborts the first one's transaction, or finds its marker. If there is a marker, the batch is written, and the
-new transaction is aborted.
+new transaction is aborted. So it is if there is the marker of a later batch: a process that was taken for dead may come
+back when others have gone on.
 
 **A task that runs again.** Its predecessor may have sent a part of the rows, and a transaction is aborted as a whole or
 not at all. So a task writes to the topic of attempts that it begins, before its first row. It does so with a producer
@@ -235,11 +236,11 @@ class _Commit:
             raise refusal_about(f"{what} before that; {limit}", refusal) from refusal
 
     def _is_written(self) -> bool:
-        """Return whether the batch has a marker."""
+        """Return whether the batch has a marker, or a later one: only that of the last batch is kept."""
         marker = self._marker
         own = self._control.add(marker._replace(kind=LOOKING))
         found = [record for record in self._control.records_before(own) if record.kind == WRITTEN]
-        return (marker.job, marker.batch) in [(record.job, record.batch) for record in found]
+        return any(record.job == marker.job and record.batch >= marker.batch for record in found)
 
     def _commit(self, transaction: Transaction) -> MessageId:
         """Send the marker, commit, and return its id. If the outcome stays unknown, the marker tells it."""

@@ -93,6 +93,18 @@ def test_a_batch_that_is_written_is_not_written_again(driver: Driver, traffic: T
     assert traffic.texts(topic) == ["1", "2"]
 
 
+def test_a_driver_that_comes_back_when_others_have_gone_on_writes_nothing_again(
+    driver: Driver, traffic: Traffic, topic: str
+) -> None:
+    for batch in (7, 8):
+        assert driver.commit(driver.send(f"{batch}", batch=batch), batch=batch)
+    assert not driver.commit(driver.send("7"))
+    assert traffic.texts(topic) == ["7", "8"]
+    driver.job = "other"
+    assert driver.commit(driver.send("7 of another job"))
+    assert traffic.texts(topic) == ["7", "8", "7 of another job"]
+
+
 def test_a_driver_that_died_before_the_marker_holds_nothing_back(driver: Driver, traffic: Traffic, topic: str) -> None:
     driver.send("1")
     assert driver.commit(driver.send("1"))
