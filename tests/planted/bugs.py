@@ -181,14 +181,9 @@ BUGS: Final = (
         "an unload forgets what was stored, and repeats come through"),
     # Exactly-once batches of Spark.
     Bug(EXACTLY_ONCE, "        if self._is_written():\n", "        if False:\n", "a batch that is written is written again"),
-    Bug(EXACTLY_ONCE, "        for transaction in others - {self.id}:", "        for transaction in set():",
-        "the transaction of an earlier driver may still be committed"),
     Bug(EXACTLY_ONCE, "                if record in earlier:", "                if False:", "a task sends again what another has begun to send"),
-    Bug(EXACTLY_ONCE, "                if self._aborting() in earlier:", "                if False:", "a task begins after the abort of its batch"),
     Bug(EXACTLY_ONCE, "marker = self._control.add(self._marker, transaction)", "marker = self._control.add(self._marker)",
         "the marker of a batch is visible without the batch"),
-    Bug(EXACTLY_ONCE, "                with attempts.part(self._name_of(record.part)):", "                if True:",
-        "a batch is aborted while its tasks go on"),
     Bug(EXACTLY_ONCE, "        if not self._is_written():\n            raise unknown\n        return marker", "        return marker",
         "a commit without an answer is taken for one that has happened"),
     # Streams that Spark reads.
