@@ -21,7 +21,7 @@ With `Fault.wait` a test waits for the fault, and need not sleep.
 import threading
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Final, get_args
+from typing import Final, TypeGuard, get_args
 
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -280,7 +280,7 @@ class AcceptTrigger:
         return self._faults.add_reception(self._which, Reception(received=received, sent=sent))
 
 
-def _is_command(kind: object) -> bool:
+def _is_command(kind: object) -> "TypeGuard[type[Message]]":
     return isinstance(kind, type) and kind in _COMMANDS
 
 
@@ -288,7 +288,7 @@ def _command(given: object) -> type[Message]:
     """Return the class of a command, which is given by its name or as it is."""
     if isinstance(given, str) and given in _BY_NAME:
         return _BY_NAME[given]
-    if isinstance(given, type) and given in _COMMANDS:
+    if _is_command(given):
         return given
     hint = "such as 'send'"
     if isinstance(given, str):

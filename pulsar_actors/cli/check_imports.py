@@ -38,7 +38,7 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "asyncio.PulsarException": "it is PulsarException itself",
     "schema.AvroSchema": "takes the extra `avro`",
 }
-"""What programs notice of names that are here as well."""
+"""The difference of a name that is in both clients."""
 
 _INSIDE: Final = "is an object of the C++ client, which is not here: everything public has a name of its own"
 

@@ -12,10 +12,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from pulsar_actors.cli.arguments import (
+    LOCAL,
+    POSITIONS,
+    SUBSCRIPTION_TYPES,
+    add_connection_arguments,
+    client_of,
+    non_negative_number,
+)
 from pulsar_actors.cli.command import Command, integer_argument
-from pulsar_actors.cli.connecting import LOCAL, add_connection_arguments, client_of
 from pulsar_actors.cli.message_lines import line_of, plain_value
-from pulsar_actors.cli.perf.arguments import POSITIONS, SUBSCRIPTION_TYPES, non_negative_number
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.client.message import Message
@@ -27,7 +33,7 @@ AT_ONCE: Final = 100
 POLL_MS: Final = 500
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What must not reach a terminal from a message: it could change what the terminal shows, or does."""
+"""The control characters, which a terminal would obey."""
 
 
 def run(arguments: Namespace) -> int:

@@ -13,41 +13,51 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from pulsar_actors.cli.arguments import (
+    COMPRESSIONS,
+    LOCAL,
+    add_connection_arguments,
+    client_of,
+    named_value,
+    non_negative_number,
+)
 from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument
-from pulsar_actors.cli.connecting import LOCAL, add_connection_arguments, client_of
 from pulsar_actors.cli.message_lines import message_of
-from pulsar_actors.cli.perf.arguments import COMPRESSIONS, named_value, non_negative_number
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer
-from pulsar_actors.client.schema import BytesSchema, Schema
+from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.exceptions import InvalidMessage, PulsarException
+from pulsar_actors.named_tuple import NamedTuple
 
 PROGRESS_SECONDS: Final = 1.0
 _BETWEEN_LINES: Final = 5
 """Milliseconds that a line waits for others: somebody may be typing them."""
 
 
-def schema_argument(text: str) -> Schema:
+class Encoding(NamedTuple):
+    """A schema, and what makes a value for it from the bytes of a line or a file."""
+
+    schema: Schema
+    value_of: Callable[[bytes], object]
+
+
+def schema_argument(text: str) -> Encoding:
     """Parse the name of a schema, or `avro:` and a file with a definition."""
     from pulsar_actors.schema import AutoPublishSchema, AvroSchema, StringSchema  # noqa: PLC0415 - most need none
 
     kind, _, file = text.partition(":")
     try:
         if kind == "avro" and file:
-            schema: Schema = AvroSchema(None, schema_definition=json.loads(Path(file).read_text()))
-            return schema
-        kinds: dict[str, Callable[[], Schema]] = {
-            "bytes": BytesSchema,
-            "string": StringSchema,
-            "auto": AutoPublishSchema,
-        }
-        return kinds[text]()
-    except KeyError:
-        raise ArgumentTypeError(f"takes bytes, string, auto or avro:FILE, got {text!r}") from None
+            return Encoding(AvroSchema(None, schema_definition=json.loads(Path(file).read_text())), json.loads)
     except (OSError, ValueError, ImportError, PulsarException) as fault:
         raise ArgumentTypeError(f"{text}: {fault}") from None
+    if text == "string":
+        return Encoding(StringSchema(), bytes.decode)
+    if text in {"bytes", "auto"}:
+        return Encoding(BYTES if text == "bytes" else AutoPublishSchema(), bytes)
+    raise ArgumentTypeError(f"takes bytes, string, auto or avro:FILE, got {text!r}")
 
 
 class Sending:
@@ -103,12 +113,11 @@ def run(arguments: Namespace) -> int:
         ) as client:
             producer = client.create_producer(
                 arguments.topic,
-                schema=arguments.schema,
+                schema=arguments.schema.schema,
                 compression_type=COMPRESSIONS[arguments.compression],
                 batching_enabled=True,
                 batching_max_publish_delay_ms=_BETWEEN_LINES,
                 block_if_queue_full=True,
-                chunking_enabled=False,
             )
             sending = Sending(producer, arguments.rate)
             try:
@@ -133,17 +142,15 @@ def run(arguments: Namespace) -> int:
 
 def messages(arguments: Namespace) -> Iterator[MessageToSend]:
     """Return the messages that the arguments name; the lines of the standard input if they name none."""
-    properties = dict(arguments.property) or None
+    properties, (schema, value_of) = dict(arguments.property), arguments.schema
     for _ in range(arguments.times):
         for number, content in enumerate(_contents(arguments), 1):
             if arguments.json:
-                message = _of_line(number, content, takes_values=not isinstance(arguments.schema, BytesSchema))
+                message = _of_line(number, content, takes_values=schema is not BYTES)
             else:
-                message = MessageToSend(
-                    content if isinstance(arguments.schema, BytesSchema) else _value(arguments, content)
-                )
+                message = MessageToSend(value_of(content))
             key = message.partition_key if message.partition_key is not None else arguments.key
-            given = {**(properties or {}), **(message.properties or {})} or None
+            given = {**properties, **(message.properties or {})} or None
             yield message._replace(partition_key=key, properties=given)
 
 
@@ -152,14 +159,6 @@ def _of_line(number: int, line: bytes, *, takes_values: bool) -> MessageToSend:
         return message_of(line.decode(), takes_values=takes_values)
     except (InvalidMessage, UnicodeDecodeError) as fault:
         raise InvalidMessage(f"line {number}: {fault}") from None
-
-
-def _value(arguments: Namespace, content: bytes) -> object:
-    """Return what the schema takes: text, bytes that fit the topic's schema, or the value of a line of JSON."""
-    name = type(arguments.schema).__name__
-    if name == "StringSchema":
-        return content.decode()
-    return json.loads(content) if name == "AvroSchema" else content
 
 
 def _contents(arguments: Namespace) -> Iterable[bytes]:

@@ -90,6 +90,7 @@ def _expired(target: Target, _: str, __: random.Random) -> Callable[[], object]:
 
 
 def _rotation(target: Target, _: str, __: random.Random) -> Callable[[], object]:
+    assert isinstance(target, Apache)
     target.rotate_certificates()
     for relay in target.relays:
         relay.reset()

@@ -16,28 +16,26 @@ OF_SEVERAL_BROKERS = ("lost broker", "kill -9", "freeze", "unload")
 """Those that move topics from one to the other."""
 
 
-@pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    target = EmbeddedProcess(tmp_path_factory.mktemp("embedded"))
+def running(kind: type[Target], factory: pytest.TempPathFactory) -> Iterator[Target]:
+    target = kind(factory.mktemp("target"))
     target.start()
     yield target
     target.close()
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from running(EmbeddedProcess, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def apache_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    target = ApachePulsar(tmp_path_factory.mktemp("apache"))
-    target.start()
-    yield target
-    target.close()
+    yield from running(ApachePulsar, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    target = ApacheCluster(tmp_path_factory.mktemp("cluster"))
-    target.start()
-    yield target
-    target.close()
+    yield from running(ApacheCluster, tmp_path_factory)
 
 
 @pytest.mark.parametrize("fault", [fault_of(name) for name in OF_THE_EMBEDDED_BROKER], ids=lambda fault: fault.name)

@@ -4,58 +4,22 @@ Arguments have the names of pulsar-perf. An argument that pulsar-perf lacks has 
 from pulsar-perf's, which do not fit programs that use this client; the help lists the defaults.
 """
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from pulsar_actors.cli import connecting
+from pulsar_actors.cli import arguments as of_commands
+from pulsar_actors.cli.arguments import COMPRESSIONS, add_connection_arguments, named_value, non_negative_number
 from pulsar_actors.cli.command import integer_argument
-from pulsar_actors.cli.connecting import add_connection_arguments
 from pulsar_actors.cli.perf.load import KeyMode
 from pulsar_actors.cli.perf.stats import RunTimes
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.enums import CompressionType, ConsumerType, InitialPosition
-
-COMPRESSIONS: Final = {
-    "NONE": CompressionType.NONE,
-    "LZ4": CompressionType.LZ4,
-    "ZLIB": CompressionType.ZLib,
-    "ZSTD": CompressionType.ZSTD,
-    "SNAPPY": CompressionType.SNAPPY,
-}
-SUBSCRIPTION_TYPES: Final = {
-    "Exclusive": ConsumerType.Exclusive,
-    "Shared": ConsumerType.Shared,
-    "Failover": ConsumerType.Failover,
-    "Key_Shared": ConsumerType.KeyShared,
-}
-POSITIONS: Final = {"Latest": InitialPosition.Latest, "Earliest": InitialPosition.Earliest}
 
 _MAX_BYTES: Final = 1 << 30
 _MAX_COUNT: Final = 1_000_000
-_MAX_NUMBER: Final = 1e9
 
 _count = integer_argument(1, _MAX_COUNT)
 _any_count = integer_argument(0, 10**12)
-
-
-def non_negative_number(text: str) -> float:
-    """Parse a number that is 0 or more."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= _MAX_NUMBER:
-        raise ArgumentTypeError(f"takes a number from 0 to {_MAX_NUMBER:,.0f}, got {text!r}")
-    return number
-
-
-def named_value(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE."""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ArgumentTypeError(f"takes NAME=VALUE, got {text!r}")
-    return name, value
 
 
 def add_broker_arguments(parser: ArgumentParser, without_url: str) -> None:
@@ -187,7 +151,7 @@ def add_consumer_arguments(parser: ArgumentParser) -> None:
 
 def client_of(arguments: Namespace, service_url: str, operation_timeout_seconds: float = 30) -> Client:
     """Create a client."""
-    return connecting.client_of(
+    return of_commands.client_of(
         arguments,
         service_url,
         operation_timeout_seconds=operation_timeout_seconds,

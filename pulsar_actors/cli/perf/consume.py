@@ -11,10 +11,9 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
+from pulsar_actors.cli.arguments import POSITIONS, SUBSCRIPTION_TYPES
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.cli.perf.arguments import (
-    POSITIONS,
-    SUBSCRIPTION_TYPES,
     add_broker_arguments,
     add_consumer_arguments,
     add_run_arguments,

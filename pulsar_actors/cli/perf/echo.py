@@ -12,9 +12,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pulsar_actors.cli.arguments import COMPRESSIONS
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.perf.arguments import (
-    COMPRESSIONS,
     add_broker_arguments,
     add_message_arguments,
     add_run_arguments,

@@ -1,12 +1,49 @@
-"""The arguments of a command's connection to a broker, and the client made from them."""
+"""Arguments that several commands have: the connection to a broker, and words for what clients have enums for."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Any, Final
 
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import CompressionType, ConsumerType, InitialPosition
 
 LOCAL: Final = "pulsar://localhost:6650"
+
+COMPRESSIONS: Final = {
+    "NONE": CompressionType.NONE,
+    "LZ4": CompressionType.LZ4,
+    "ZLIB": CompressionType.ZLib,
+    "ZSTD": CompressionType.ZSTD,
+    "SNAPPY": CompressionType.SNAPPY,
+}
+SUBSCRIPTION_TYPES: Final = {
+    "Exclusive": ConsumerType.Exclusive,
+    "Shared": ConsumerType.Shared,
+    "Failover": ConsumerType.Failover,
+    "Key_Shared": ConsumerType.KeyShared,
+}
+POSITIONS: Final = {"Latest": InitialPosition.Latest, "Earliest": InitialPosition.Earliest}
+
+_MAX_NUMBER: Final = 1e9
+
+
+def non_negative_number(text: str) -> float:
+    """Parse a number that is 0 or more."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= _MAX_NUMBER:
+        raise ArgumentTypeError(f"takes a number from 0 to {_MAX_NUMBER:,.0f}, got {text!r}")
+    return number
+
+
+def named_value(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ArgumentTypeError(f"takes NAME=VALUE, got {text!r}")
+    return name, value
 
 
 def add_connection_arguments(parser: ArgumentParser, without_url: str) -> Any:  # noqa: ANN401 - of a class private to argparse
