@@ -18,8 +18,8 @@ from tests.scenarios.scene import FACTOR, NAMESPACE, PATIENCE, Scene
 TOPICS = 2_000
 STEPS_OF_A_TOPIC = 100
 """More than a topic takes to be found, asked for and subscribed to, all of which may happen at one moment."""
-BYTES_OF_A_TOPIC = 100_000
-"""More than a topic takes here, in the client and in the broker."""
+BYTES_OF_A_TOPIC = 60_000
+"""Twice what a topic takes here, in the client and in the broker."""
 
 
 def name_of(number: int) -> str:
