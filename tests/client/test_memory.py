@@ -45,8 +45,8 @@ MOST: Final = {
 }
 """How many are made, and the most bytes that each may take. A message has 100 bytes, and `bytes` has 33 of its own.
 
-Python 3.10 keeps ended lists and tuples for the next ones, up to 30 kB of them at a time. With 100 handles they would be
-300 bytes of each.
+Python 3.10 keeps ended lists and tuples for the next ones, 30 kB of them at a time. With 100 handles they would be 300
+bytes of each.
 """
 
 
