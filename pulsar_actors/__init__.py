@@ -172,6 +172,7 @@ __all__ = [
     "FileLogger",
     "Function",
     "HashingScheme",
+    "History",
     "IdentitySerDe",
     "IncompatibleSchema",
     "InitialPosition",
@@ -230,6 +231,7 @@ __all__ = [
     "ServiceInfo",
     "ServiceInfoProvider",
     "ServiceUnitNotReady",
+    "StateChange",
     "StringSchema",
     "SubscriptionMode",
     "SubscriptionNotFound",
@@ -265,6 +267,7 @@ if TYPE_CHECKING:
     from pulsar_actors import functions, tableview
     from pulsar_actors.client.consumer import Consumer
     from pulsar_actors.client.decrypt import decrypt
+    from pulsar_actors.client.history import History, StateChange
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
     from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger
     from pulsar_actors.client.message import MessageBatch
@@ -294,6 +297,7 @@ else:  # with a __getattr__, type checkers would accept every name
         "ConsumerKeySharedPolicy": "policies",
         "ConsumerStats": "stats",
         "FileLogger": "logger_options",
+        "History": "history",
         "MessageBatch": "message",
         "MultiplierRedeliveryBackoff": "policies",
         "ProducerStats": "stats",
@@ -301,6 +305,7 @@ else:  # with a __getattr__, type checkers would accept every name
         "ReaderInterceptor": "interceptors",
         "ServiceInfo": "service_info",
         "ServiceInfoProvider": "service_info",
+        "StateChange": "history",
         "TableView": "table_view",
         "Transaction": "transaction",
         "TransactionState": "transaction",

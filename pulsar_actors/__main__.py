@@ -10,12 +10,13 @@ from pulsar_actors.cli.check_imports import CHECK_IMPORTS
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.consume import CONSUME
 from pulsar_actors.cli.demo import DEMO
+from pulsar_actors.cli.explain.command import EXPLAIN
 from pulsar_actors.cli.perf import PERF
 from pulsar_actors.cli.produce import PRODUCE
 from pulsar_actors.cli.statecharts.command import STATECHARTS
 from pulsar_actors.version import __version__
 
-COMMANDS: Final[tuple[Command, ...]] = (BROKER, CHECK_IMPORTS, CONSUME, DEMO, PERF, PRODUCE, STATECHARTS)
+COMMANDS: Final[tuple[Command, ...]] = (BROKER, CHECK_IMPORTS, CONSUME, DEMO, EXPLAIN, PERF, PRODUCE, STATECHARTS)
 
 
 def main(arguments: Sequence[str], program: str = "python -m pulsar_actors") -> int:

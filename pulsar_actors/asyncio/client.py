@@ -24,6 +24,7 @@ from pulsar_actors.client.enums import (
     ProducerAccessMode,
     RegexSubscriptionMode,
 )
+from pulsar_actors.client.history import History
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import (
@@ -245,6 +246,10 @@ class Client(ClosedAtEnd):
     def stats(self) -> ClientStats:
         """Return statistics of the connections, the lookups, and all open producers, consumers and readers."""
         return self._client.stats()
+
+    def history(self) -> History:
+        """Return the last changes of state of all that the client has. See the synchronous client."""
+        return self._client.history()
 
     async def close(self) -> None:
         """Close all producers, consumers and readers, then the connections. A second call does nothing.

@@ -8,6 +8,7 @@ from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.client.handle import Handle as SyncHandle
 
 if TYPE_CHECKING:
+    from pulsar_actors.client.history import History
     from pulsar_actors.client.transaction import Transaction as SyncTransaction
 
 H = TypeVar("H", bound=SyncHandle[Any])
@@ -54,6 +55,10 @@ class Handle(ClosedAtEnd, Generic[H]):
     def is_open(self) -> bool:
         """Return whether the handle can be used: it has neither been closed nor failed permanently."""
         return self._handle.is_open
+
+    def history(self) -> "History":
+        """Return the last changes of state of the handle. It can be asked of one that has ended, too."""
+        return self._handle.history()
 
     async def close(self) -> None:
         """Close it, after its pending messages or acknowledgements were sent. A second call does nothing.

@@ -54,6 +54,7 @@ from pulsar_actors.version import __version__
 if TYPE_CHECKING:
     from pulsar_actors.client.consumer import Consumer
     from pulsar_actors.client.consumer_options import ConsumerOptions
+    from pulsar_actors.client.history import History
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
     from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger
     from pulsar_actors.client.policies import (
@@ -596,6 +597,15 @@ class Client(Closeable):
         """Return statistics of the connections, the lookups, and all open producers, consumers and readers."""
         self._shutdown.refuse_if_forked()
         return self._open_handles.stats(self._context.counters)
+
+    def history(self) -> "History":
+        """Return the last changes of state of all that the client has: producers, consumers, connections, lookups.
+
+        Of each it has the last 24, also of the 16 that ended last. `History.save` writes them to a file.
+        """
+        from pulsar_actors.client.history import History  # noqa: PLC0415 - see the top
+
+        return History.of(self._context.guardian)
 
     # The end.
 

@@ -8,9 +8,9 @@ because it is needed until the actor has closed, which may be after the handle i
 import sys
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pulsar_actors.client.rates import RateMeter
 from pulsar_actors.exceptions import ProcessForked, PulsarException
@@ -19,6 +19,9 @@ from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.messages import CloseHandle
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.history import History
 
 C = TypeVar("C", bound="Closeable")
 
@@ -101,6 +104,19 @@ class Handle(Closeable, Generic[P]):
     def is_connected(self) -> bool:
         """Return whether the handle is registered with a broker now. If not, it is trying to connect."""
         return self._state.closed is None and self._state.machine.is_bound
+
+    def history(self) -> "History":
+        """Return the last changes of state of the handle: of its connections to brokers, its close and the like.
+
+        It can be asked of a handle that has ended, too.
+        """
+        from pulsar_actors.client.history import History  # noqa: PLC0415 - many programs never ask
+
+        return History.of(self._address, *(member.address for member in self._members()))
+
+    def _members(self) -> Collection[HandleState[Any]]:
+        """Return the state of the producer or consumer of each topic."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Close the handle, after its pending messages or acknowledgements were sent. A second call does nothing.

@@ -1,6 +1,6 @@
 """The `Producer` of the public API."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
@@ -246,6 +246,10 @@ class Producer(SendPath, Handle[AnySendingState]):
             self._enqueuer.try_enqueue(*build_forwarded_message(message, properties, deliver_at_ms, done))
         except PulsarException as error:
             self._send_callbacks.fail(done, error)
+
+    def _members(self) -> Collection[ProducerState]:
+        """Return the state of each partition that has a producer."""
+        return self._state.members()
 
     def stats(self) -> "ProducerStats":
         """Return statistics of all partitions together: pending and sent messages, rates, failures, the last error."""

@@ -73,6 +73,19 @@ class Row(NamedTuple):
         return f"{trigger_name(self.trigger)}{guard}{does}: {sources} -> {dest}"
 
 
+class Step(NamedTuple):
+    """A row in one of its states, for the history of a machine."""
+
+    chart: str
+    source: Enum
+    row: Row
+
+    @property
+    def dest(self) -> Enum:
+        """The state after the row."""
+        return self.row.dest or self.source
+
+
 class Ignore(NamedTuple):
     """Events that change nothing in these states. If rows with a guard are for the same event, they are tried first."""
 
@@ -214,9 +227,10 @@ class _Transition(Transition):
     and logs each step.
     """
 
-    def __init__(self, source: str, dest: Any, *args: Any, row: Row, **kwargs: Any) -> None:  # noqa: ANN401 - the library's
+    def __init__(self, source: str, dest: Any, *args: Any, chart: str, row: Row, **kwargs: Any) -> None:  # noqa: ANN401 - the library's
         super().__init__(source, dest, *args, **kwargs)
         self._row = row
+        self._step = Step(chart, next(state for state in row.sources if state.name == source), row)
         self._holds: Any = self.conditions[0].func if self.conditions else None
         self._act: Any = self.before[0] if self.before else None
         self._dest = row.dest
@@ -241,6 +255,7 @@ class _Transition(Transition):
                 raise RowFailed(f"action {self._row.does!r} of row {self._row} raised {bug!r}") from bug
         if self._dest is not None:
             model.state = self._dest
+            model.history.record(now, self._step, event)
         return True
 
 
@@ -277,6 +292,7 @@ class RunningChart:
                 row.dest,
                 conditions=getattr(model, row.guard) if row.guard else None,
                 before=getattr(model, row.does) if row.does else None,
+                chart=chart.name,
                 row=row,
             )
         self._events = {trigger: machine.events[trigger_name(trigger)] for trigger in chart.triggers}

@@ -214,9 +214,9 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
         self._all_untrusted = True  # the hosts that were dialled so far
         self._all_silent = True  # the same hosts
         self.requests = ConnectionRequests(self)
-        self.handlers = RegisteredHandlers(self.timers)
-        self.keepalive = ConnectionKeepalive(self.timers, settings.keepalive_interval)
-        self.credentials = ConnectionCredentials(self.timers, settings)
+        self.handlers = RegisteredHandlers(self)
+        self.keepalive = ConnectionKeepalive(self, settings.keepalive_interval)
+        self.credentials = ConnectionCredentials(self, settings)
 
     def abandon(self, bug: InternalError) -> Effects:
         """Return the effects that end everything after a bug has stopped the actor of this machine.

@@ -22,7 +22,7 @@ from pulsar_actors.machines.connection_events import (
     FetchCredentials,
     WriteCommand,
 )
-from pulsar_actors.machines.state_machine import StateMachine, Timers
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.wire.PulsarApi_pb2 import (
     AuthData,
     CommandAuthResponse,
@@ -80,8 +80,8 @@ class ConnectionCredentials(StateMachine, chart=CHART):
 
     __slots__ = ("_last_challenge", "_settings")
 
-    def __init__(self, timers: Timers, settings: ConnectionSettings) -> None:
-        super().__init__(timers)
+    def __init__(self, connection: StateMachine, settings: ConnectionSettings) -> None:
+        super().__init__(connection)
         self._settings = settings
         self._last_challenge = b""  # the last challenge that came while credentials were fetched
 

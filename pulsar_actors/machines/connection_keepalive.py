@@ -12,7 +12,7 @@ from typing import Final
 
 from pulsar_actors.machines.chart import Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_events import BrokerAccepted, ConnectionOver, KeepaliveDue, Ponged, WriteCommand
-from pulsar_actors.machines.state_machine import StateMachine, Timers
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPing
 
 
@@ -62,8 +62,8 @@ class ConnectionKeepalive(StateMachine, chart=CHART):
 
     __slots__ = ("_interval",)
 
-    def __init__(self, timers: Timers, interval: float) -> None:
-        super().__init__(timers)
+    def __init__(self, connection: StateMachine, interval: float) -> None:
+        super().__init__(connection)
         self._interval = interval
 
     def start_timer(self, event: BrokerAccepted, now: float) -> Effects:

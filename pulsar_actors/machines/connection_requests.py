@@ -113,7 +113,7 @@ class ConnectionRequests(StateMachine, chart=CHART):
     __slots__ = ("_broker_version", "_connection", "_frame_limit", "_held", "_pending", "_refusal")
 
     def __init__(self, connection: StateMachine) -> None:
-        super().__init__(connection.timers)
+        super().__init__(connection)
         self._connection = connection
         self._pending: PendingRequests[object] = PendingRequests()
         self._held: list[Any] = []  # commands with their request ids, until the broker accepts the client

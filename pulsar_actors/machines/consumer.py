@@ -185,7 +185,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         self._command = command
         self.acks = ConsumerAcks(self, command.consumer_id, trackers, persistent=settings.persistent)
         self.messages = ConsumerMessages(
-            self.timers,
+            self,
             self.acks,
             command.consumer_id,
             trackers,

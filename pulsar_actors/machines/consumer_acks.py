@@ -160,7 +160,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
     def __init__(
         self, handler: ConnectionHandler, consumer_id: int, trackers: ConsumerTrackers, *, persistent: bool
     ) -> None:
-        super().__init__(handler.timers)
+        super().__init__(handler)
         self._handler = handler
         self._consumer_id = consumer_id
         self._trackers = trackers

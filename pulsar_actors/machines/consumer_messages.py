@@ -53,7 +53,7 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.incoming_entries import DeliveredEntry, IncomingEntries, IncomingOutcome, Skipped
-from pulsar_actors.machines.state_machine import StateMachine, Timers
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers import ack_set
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation, is_real
 from pulsar_actors.machines.trackers.flow_permits import MOST_PERMITS
@@ -156,7 +156,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def __init__(  # noqa: PLR0913 - a part is built whole
         self,
-        timers: Timers,
+        handler: StateMachine,
         acks: ConsumerAcks,
         consumer_id: int,
         trackers: ConsumerTrackers,
@@ -164,7 +164,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         persistent: bool,
         is_reader: bool,
     ) -> None:
-        super().__init__(timers)
+        super().__init__(handler)
         self.connection = 0
         self.generation = Generation()
         self.trackers = trackers

@@ -101,7 +101,7 @@ class ConsumerQueries(StateMachine, chart=CHART):
     __slots__ = ("_consumer_id", "_handler", "_queries")
 
     def __init__(self, handler: ConnectionHandler, consumer_id: int) -> None:
-        super().__init__(handler.timers)
+        super().__init__(handler)
         self._handler = handler
         self._consumer_id = consumer_id
         self._queries: PendingQueries[Query] = PendingQueries()

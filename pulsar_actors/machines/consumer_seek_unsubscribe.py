@@ -165,7 +165,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
     def __init__(
         self, handler: ConnectionHandler, consumer_id: int, messages: ConsumerMessages, acks: ConsumerAcks
     ) -> None:
-        super().__init__(handler.timers)
+        super().__init__(handler)
         self.attempt = 0
         self._handler = handler
         self._consumer_id = consumer_id

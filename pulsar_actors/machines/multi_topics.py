@@ -169,7 +169,7 @@ class MultiTopics(StateMachine, chart=CHART, current=("discovery",), parts={"top
         self.subscribed = SubscribedTopics()
         self.name = ""  # the name of all producers, if a broker chose it
         self._settings = settings
-        self.topic_discovery = PartitionDiscovery(settings, self.subscribed, self.timers)
+        self.topic_discovery = PartitionDiscovery(settings, self.subscribed, self)
         self._calls = MultiTopicsCalls()
         self._unsubscribing = 0  # the number of that call
         self._awaited = True  # the user waits for the creation

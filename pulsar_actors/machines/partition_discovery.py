@@ -30,7 +30,7 @@ from pulsar_actors.machines.multi_topics_events import (
     TopicListChanged,
     UpdateMembers,
 )
-from pulsar_actors.machines.state_machine import StateMachine, Timers
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.subscribed_topics import SubscribedTopics
 
 TOPICS_CHANGED_PAUSE: Final = 0.5
@@ -96,8 +96,8 @@ class PartitionDiscovery(StateMachine, chart=CHART, current=("discovery",)):
 
     __slots__ = ("_counting", "_settings", "_subscribed", "_topics_changed", "discovery")
 
-    def __init__(self, settings: MultiTopicsSettings, subscribed: SubscribedTopics, timers: Timers) -> None:
-        super().__init__(timers)
+    def __init__(self, settings: MultiTopicsSettings, subscribed: SubscribedTopics, whole: StateMachine) -> None:
+        super().__init__(whole)
         self.discovery = 0
         self._settings = settings
         self._subscribed = subscribed

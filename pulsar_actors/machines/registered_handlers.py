@@ -21,7 +21,7 @@ from pulsar_actors.machines.connection_events import (
     RegisterHandler,
     RemoveHandler,
 )
-from pulsar_actors.machines.state_machine import StateMachine, Timers
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.wire.PulsarApi_pb2 import CommandConnected
 
 
@@ -71,8 +71,8 @@ class RegisteredHandlers(StateMachine, chart=CHART):
 
     __slots__ = ("_connected", "_refusal", "by_id")
 
-    def __init__(self, timers: Timers) -> None:
-        super().__init__(timers)
+    def __init__(self, connection: StateMachine) -> None:
+        super().__init__(connection)
         self.by_id: dict[tuple[str, int], Any] = {}
         self._connected = CommandConnected()
         self._refusal: PulsarException = AlreadyClosed("the connection is closed")

@@ -25,6 +25,8 @@ A machine may have parts, which are machines with charts of their own. It names 
 
 An event of a part's chart is handled by that part, and then by the machine's own chart if the event is in that, too. An
 `inner` event of a part is not passed on: it comes from an action of the machine, which calls the part's `handle`.
+
+Each change of the state is recorded in the machine's history (see `machine_history.py`).
 """
 
 from collections.abc import Mapping
@@ -33,13 +35,14 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from pulsar_actors.machines.chart import Chart, ChartError, Effect, Event, RunningChart, trigger_name
+from pulsar_actors.machines.machine_history import MachineHistory
 from pulsar_actors.named_tuple import NamedTuple
 
 
 class StateMachine:
     """Handles events as a chart says. A subclass without a chart is a base for others."""
 
-    __slots__ = ("state", "timers")
+    __slots__ = ("history", "state", "timers")
 
     running: ClassVar[RunningChart]
     _current_numbers: ClassVar[tuple[str, ...]] = ()
@@ -62,10 +65,11 @@ class StateMachine:
             cls._routes = _routes(chart, cls._current_numbers, cls._parts)
             cls.final_states = tuple(chart.final)  # a set would call the enum's hash
 
-    def __init__(self, timers: "Timers | None" = None) -> None:
-        """Begin in the initial state. A machine that is part of another uses the timers of that one."""
+    def __init__(self, whole: "StateMachine | None" = None) -> None:
+        """Begin in the initial state. A machine that is part of another uses the timers and the history of that one."""
         self.state: Enum = self.running.chart.initial
-        self.timers = Timers() if timers is None else timers
+        self.timers = Timers() if whole is None else whole.timers
+        self.history = MachineHistory() if whole is None else whole.history
 
     @property
     def is_over(self) -> bool:

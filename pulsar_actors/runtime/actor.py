@@ -19,17 +19,19 @@ registry, which a forked child has to replace.
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import pykka
 
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.chart import Effect, Event
+from pulsar_actors.machines.machine_history import MachineHistory
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import Loop
+from pulsar_actors.runtime.state_changes import read
 
 for _chatty in ("transitions", "pykka"):  # they log several lines for each batch of messages
     if logging.getLogger(_chatty).level == logging.NOTSET:
@@ -129,6 +131,10 @@ class LoopActor(pykka.Actor):
     def missed(self, message: Any) -> None:  # noqa: ANN401 - as received
         """Answer a message that came after the end, or that ended the actor by a bug, if an answer is awaited."""
 
+    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the actor's machines, with the name of each. Any thread may."""
+        return iter(())
+
     def finish(self) -> None:
         """End the actor: it receives nothing more."""
         self._stop()
@@ -158,6 +164,12 @@ class LoopActor(pykka.Actor):
             function(argument)
         except Exception as bug:  # noqa: BLE001 - any exception here is a bug
             self._die(bug)
+
+    def log_changes(self, name: str, history: MachineHistory, since: int) -> None:
+        """Log what a machine has recorded since its history had so many changes."""
+        if LOG.is_debugging:
+            for change in read([(name, history)], self.loop)[since - history.recorded :]:
+                LOG.debug("%s: %s", name, change.without_actor())
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
         """Call a function after so many seconds, as `guarded` does."""
@@ -219,7 +231,11 @@ class MachineActor(LoopActor, Generic[M]):
     def feed(self, event: Event) -> None:
         """Let the machine handle an event, and perform its effects in their order."""
         machine, performs = self.machine, self.PERFORMS  # looked up once: each look-up takes long here
-        for effect in machine.handle(event, self.loop.now()):
+        recorded = machine.history.recorded
+        effects = machine.handle(event, self.loop.now())
+        if machine.history.recorded != recorded:
+            self.log_changes(str(self), machine.history, recorded)
+        for effect in effects:
             kind = type(effect)
             if kind is StartTimer:
                 self._start_timer(effect)
@@ -227,6 +243,10 @@ class MachineActor(LoopActor, Generic[M]):
                 performs[kind](self, effect)
         if machine.state in machine.final_states:
             self.over()
+
+    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the actor's machines."""
+        yield str(self), self.machine.history
 
     def time_over(self, event: Event) -> None:
         """Feed the machine the event of a timer."""
@@ -246,6 +266,13 @@ def _feed_if_alive(timer: tuple["weakref.ref[MachineActor[Any]]", Event]) -> Non
     actor = whose()
     if actor is not None:
         actor.guarded(actor.time_over, event)
+
+
+def actor_of(address: ActorRef) -> LoopActor:
+    """Return the actor, for what any thread may ask it."""
+    inbox: Any = address.actor_inbox
+    actor: LoopActor = inbox.actor
+    return actor
 
 
 def tell(address: ActorRef, message: Any) -> None:  # noqa: ANN401 - whatever the actor takes

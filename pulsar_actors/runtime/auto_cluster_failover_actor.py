@@ -106,6 +106,9 @@ class AutoClusterFailoverActor(MachineActor[AutoClusterFailoverMachine]):
         self.machine = machine
         self._watched = watched
 
+    def __str__(self) -> str:
+        return "the automatic cluster failover"
+
     def on_start(self) -> None:
         """Register with the guardian, which ends this actor with the client, and start probing."""
         self.tell_guardian(ActorStarted(self.actor_ref))

@@ -5,7 +5,8 @@ pending calls. The guardian only removes it, and starts another when one is need
 actor, the next request for a connection opens one. `machines/client_close.py` decides the steps of closing a client.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, ClassVar
 
@@ -30,8 +31,9 @@ from pulsar_actors.machines.client_close import (
 from pulsar_actors.machines.connection_events import RegisterHandler
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
+from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, actor_of, tell
 from pulsar_actors.runtime.connection_actor import (
     ConnectionEnded,
     ConnectionInUse,
@@ -120,6 +122,18 @@ class ClientActor(MachineActor[ClientClose]):
         self._connections = ConnectionPool(self.actor_ref, loops, settings.pool_settings, service, settings.counters)
         self._lookup: ActorRef | None = None
         self._handles: dict[ActorRef, None] = {}
+        self._ended: deque[tuple[str, MachineHistory]] = deque(maxlen=MOST_ENDED)
+
+    def __str__(self) -> str:
+        return "the client"
+
+    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of all actors of the client, and of the last ones that have ended."""
+        yield from super().histories()
+        yield from tuple(self._ended)  # these copies are each made in one step: other threads ask
+        lookup = () if self._lookup is None else (self._lookup,)
+        for address in (*lookup, *self._connections, *tuple(self._handles)):
+            yield from actor_of(address).histories()
 
     def on_start(self) -> None:
         """Start the checks for idle connections."""
@@ -213,6 +227,7 @@ class ClientActor(MachineActor[ClientClose]):
         tell(self._lookup, request)
 
     def _forget(self, who: ActorRef) -> None:
+        self._ended.extend(actor_of(who).histories())
         self._handles.pop(who, None)
         self._connections.forget(who)
         if who is self._lookup:

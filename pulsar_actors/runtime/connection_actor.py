@@ -114,6 +114,9 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
         self._warnings = ProtocolWarnings()
         self._handlers: Mapping[tuple[str, int], HandlerRef] = self.machine.handlers.by_id
 
+    def __str__(self) -> str:
+        return f"the connection to {self._peer}"
+
     def receive(self, message: object) -> None:
         """Take events of the socket, and events of the machine from the connection's users."""
         if type(message) is SocketEvent:  # a frequent one: `match` would look up its fields by name

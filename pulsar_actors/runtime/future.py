@@ -46,6 +46,7 @@ from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.loop import THREADS, Interleaving
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 
 FINISHED: Final = "FINISHED"
 ORPHANED: Final = "the process was forked while this was pending, in the parent: make a new Client in the child"
@@ -197,7 +198,7 @@ def settle(future: Future[T], outcome: T | Exception) -> None:
         LOG.exception("a callback of a future raised what is no Exception, as sys.exit() does")
 
 
-def copy_error(error: Exception) -> Exception:
+def copy_error(error: E) -> E:
     """Copy an error with its cause and without its traceback, to raise it.
 
     A closed handle keeps the error that says why, and raises it in each call; one connection's error ends many calls,
@@ -206,6 +207,8 @@ def copy_error(error: Exception) -> Exception:
     """
     fresh = copy.copy(error)
     fresh.__cause__ = error.__cause__
+    if hasattr(error, "__notes__"):
+        fresh.__notes__ = [*error.__notes__]  # a caller may add one
     return fresh
 
 

@@ -10,7 +10,7 @@ event carries the number of its attachment or request, and the machine drops tho
 keeps only the connection of the current attachment: one that is assigned late is left at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 from google.protobuf.message import Message
@@ -56,6 +56,7 @@ from pulsar_actors.machines.handle_lifetime import (
     Retire,
 )
 from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.machine_history import MachineHistory
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
@@ -79,6 +80,7 @@ from pulsar_actors.runtime.messages import (
     ReplyTo,
     RequestAnswered,
 )
+from pulsar_actors.runtime.state_changes import add_note, read
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseConsumer,
     CommandCloseProducer,
@@ -87,6 +89,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 
 M = TypeVar("M", bound=StateMachine)
+E = TypeVar("E", bound=Exception)
 
 
 class CloseableActor(MachineActor[M]):
@@ -103,6 +106,11 @@ class CloseableActor(MachineActor[M]):
     def name_in_errors(self) -> str:
         """The name of the handle in errors."""
         raise NotImplementedError
+
+    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the machine and of the lifetime."""
+        yield from super().histories()
+        yield str(self), self._lifetime.history
 
     def on_start(self) -> None:
         """Register with the guardian, which ends this actor with the client, and open the machine."""
@@ -140,15 +148,20 @@ class CloseableActor(MachineActor[M]):
 
     def _fail_creation(self, effect: FirstCreationFailed) -> None:
         self._advance(HandleNotCreated())
-        settle(self.created, copy_error(effect.error))
+        settle(self.created, self._noted(effect.error))
 
     def _fail(self, effect: Fail) -> None:
         assert is_slim_future(effect.token)  # noqa: S101 - the token of a call
         self.pending_calls.fail(effect.token, effect.error)
 
     def _ended(self, effect: HandleEnded) -> None:
-        self.end(effect.error or AlreadyClosed(f"{self.name_in_errors} is closed"))
+        closed = AlreadyClosed(f"{self.name_in_errors} is closed")
+        self.end(closed if effect.error is None else self._noted(effect.error))
         self._advance(MachineEnded())
+
+    def _noted(self, error: E) -> E:
+        """Copy an error, which others may have, too, and add what led to it."""
+        return add_note(copy_error(error), read(self.histories(), self.loop))
 
     PERFORMS: ClassVar = {FirstCreationFailed: _fail_creation, Fail: _fail, HandleEnded: _ended}
 

@@ -26,6 +26,15 @@ class Log:
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
+    @property
+    def is_debugging(self) -> bool:
+        """True if records of level DEBUG go anywhere: those who would log much ask before they make the texts."""
+        return self._logger.isEnabledFor(logging.DEBUG)
+
+    def debug(self, text: str, *values: object) -> None:
+        """Log at level DEBUG."""
+        self._log(logging.DEBUG, text, values, None)
+
     def info(self, text: str, *values: object) -> None:
         """Log at level INFO."""
         self._log(logging.INFO, text, values, None)

@@ -6,7 +6,8 @@ the service URL goes to one of its hosts; a redirect names another broker. If th
 connection is used: the HTTP request runs off the loop, and its outcome comes back to the loop.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from google.protobuf.message import Message
@@ -35,6 +36,7 @@ from pulsar_actors.machines.lookup_events import (
     SendLookup,
     ServiceChanged,
 )
+from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
@@ -103,11 +105,12 @@ class LookupCallbacks(NamedTuple):
 class PendingLookup:
     """A lookup that has not been answered."""
 
-    __slots__ = ("address", "callbacks", "cluster_url", "connection", "machine", "service", "step")
+    __slots__ = ("address", "callbacks", "cluster_url", "connection", "machine", "name", "service", "step")
 
     def __init__(
-        self, machine: LookupMachine, service: Service, cluster_url: str | None, callbacks: LookupCallbacks
+        self, name: str, machine: LookupMachine, service: Service, cluster_url: str | None, callbacks: LookupCallbacks
     ) -> None:
+        self.name = name
         self.machine = machine
         self.service = service
         self.cluster_url = cluster_url
@@ -139,6 +142,13 @@ class LookupActor(LoopActor):
         self._limiter: LookupLimiter[int] = LookupLimiter(settings.at_once)
         self._pending: dict[int, PendingLookup] = {}
         self._serial = 0
+        self._ended: deque[tuple[str, MachineHistory]] = deque(maxlen=MOST_ENDED)
+
+    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the pending lookups, and of the last ones that have ended."""
+        yield from tuple(self._ended)
+        for pending in tuple(self._pending.values()):
+            yield pending.name, pending.machine.history
 
     def receive(self, message: object) -> None:
         """Take new lookups, and answers."""
@@ -197,7 +207,9 @@ class LookupActor(LoopActor):
         )
         self._serial += 1
         self._counters.lookups += 1
-        self._pending[self._serial] = PendingLookup(machine, self._service, cluster_url, callbacks)
+        subject: str = getattr(command, "topic", "") or getattr(command, "namespace", "")
+        name = f"lookup {self._serial} of {subject} ({type(command).__name__.removeprefix('Command')})"
+        self._pending[self._serial] = PendingLookup(name, machine, self._service, cluster_url, callbacks)
         self._feed(self._serial, Enqueue())
 
     def _connection_found(self, step: LookupStep, outcome: ActorRef | PulsarException) -> None:
@@ -223,7 +235,12 @@ class LookupActor(LoopActor):
         pending = self._pending.get(lookup_id)
         if pending is None:
             return
-        for effect in pending.machine.handle(event, self.loop.now()):
+        history = pending.machine.history
+        recorded = history.recorded
+        effects = pending.machine.handle(event, self.loop.now())
+        if history.recorded != recorded:
+            self.log_changes(pending.name, history, recorded)
+        for effect in effects:
             self._perform(lookup_id, pending, effect)
 
     def _perform(self, lookup_id: int, pending: PendingLookup, effect: object) -> None:
@@ -311,5 +328,6 @@ class LookupActor(LoopActor):
 
     def _end(self, lookup_id: int, outcome: object) -> None:
         pending = self._pending.pop(lookup_id)
+        self._ended.append((pending.name, pending.machine.history))
         self._counters.lookups -= 1
         pending.callbacks.answered(outcome)

@@ -127,6 +127,9 @@ class MultiTopicsActor(CloseableActor[MultiTopics], Generic[F]):
         self._addresses: dict[int, ActorRef] = {}
         self._watcher: ActorRef | None = None
 
+    def __str__(self) -> str:
+        return self.machine.what
+
     @property
     def name_in_errors(self) -> str:
         """The name of the handle in errors."""

@@ -75,6 +75,9 @@ class TopicListWatcherActor(MachineActor[TopicListWatcher]):
         self._report_to = report_to
         self._connection: ActorRef | None = None
 
+    def __str__(self) -> str:
+        return f"the topic list watcher {self._registration.id}"
+
     def on_start(self) -> None:
         """Register with the guardian, which closes this actor with the client, and begin."""
         self.tell_guardian(ActorStarted(self.actor_ref))

@@ -6,7 +6,8 @@ It has one machine for the way to the coordinator (`machines/transaction_coordin
 A client has an actor for each coordinator that it has used. It ends with the client, once its transactions have ended.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -35,6 +36,7 @@ from pulsar_actors.machines.connection_handler_events import (
 )
 from pulsar_actors.machines.consumer_events import DropTransactionalAcks
 from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.machines.producer_events import DropTransaction
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.server_errors import refusal
@@ -139,9 +141,10 @@ Effectful = Callable[[Any, int, Any, Any], object]  # a method for an effect of 
 class _Transaction:
     """A transaction of the actor. `work` is None until it is open."""
 
-    __slots__ = ("machine", "opened", "work")
+    __slots__ = ("machine", "name", "opened", "work")
 
-    def __init__(self, machine: TransactionMachine, opened: SlimFuture[OpenedTransaction]) -> None:
+    def __init__(self, name: str, machine: TransactionMachine, opened: SlimFuture[OpenedTransaction]) -> None:
+        self.name = name
         self.machine = machine
         self.opened = opened
         self.work: TransactionWork | None = None
@@ -169,9 +172,17 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self._connection: ActorRef | None = None
         self._transactions: dict[int, _Transaction] = {}
         self._serial = 0
+        self._ended: deque[tuple[str, MachineHistory]] = deque(maxlen=MOST_ENDED)
 
     def __str__(self) -> str:
         return f"transaction coordinator {self._coordinator}"
+
+    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the coordinator, its transactions, and the last ones that have ended."""
+        yield from super().histories()
+        yield from tuple(self._ended)
+        for transaction in tuple(self._transactions.values()):
+            yield transaction.name, transaction.machine.history
 
     def on_start(self) -> None:
         """Register with the guardian, which closes this actor with the client, and find the coordinator."""
@@ -240,7 +251,8 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def _begin(self, new: NewTransaction) -> None:
         self._serial += 1
         machine = TransactionMachine(self._coordinator, new.timeout, self._operation_timeout, shared=new.shared)
-        self._transactions[self._serial] = _Transaction(machine, new.opened)
+        name = f"transaction {self._serial} of {self}"
+        self._transactions[self._serial] = _Transaction(name, machine, new.opened)
         self.feed(TransactionBegun())
         self._feed_transaction(self._serial, Begin() if new.joined is None else Join(new.joined))
 
@@ -321,13 +333,19 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
                 ended = InvalidTxnStatusError("InvalidTxnStatus", "the transaction has ended already")
                 self._fail_calls((event.token,), ended)
             return
-        for effect in transaction.machine.handle(event, self.loop.now()):
+        history = transaction.machine.history
+        recorded = history.recorded
+        effects = transaction.machine.handle(event, self.loop.now())
+        if history.recorded != recorded:
+            self.log_changes(transaction.name, history, recorded)
+        for effect in effects:
             if isinstance(effect, StartTimer):
                 self.later(effect.delay, self._transaction_timer_over, (serial, effect.event))
             else:
                 perform = self.TRANSACTION_PERFORMS[type(effect)]
                 perform(self, serial, transaction, effect)
         if transaction.machine.is_over and self._transactions.pop(serial, None) is not None:
+            self._ended.append((transaction.name, history))
             self.feed(TransactionOver())
 
     def _transaction_timer_over(self, timer: tuple[int, Event]) -> None:

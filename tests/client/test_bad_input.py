@@ -127,6 +127,8 @@ CALLS = [
     Call(pulsar.NamedCryptoKeyReader, "__init__", {}),
     Call(pulsar.EncryptionKeyInfo, "__init__", {"key": b"a"}),
     Call(pulsar.ConsoleLogger, "__init__", {}),
+    Call(pulsar.History, "load", {}),
+    Call(pulsar.History, "save", {}),
     Call(pulsar.FileLogger, "__init__", {"log_level": pulsar.LoggerLevel.Info, "log_file": "log"}),
 ]
 
@@ -139,7 +141,8 @@ NOT_FOR_USERS = {
         "Producer.reply_in",
         "Producer.refused", "Producer.send_encoded", "ProducerStats.__init__",
         "Reader.__init__", "Rates.count", "Rates.index", "TableView.__init__", "Transaction.__init__",
-        "EncryptionKey.count", "EncryptionKey.index",
+        "EncryptionKey.count", "EncryptionKey.index", "History.count", "History.index", "History.of",
+        "StateChange.count", "StateChange.index",
     },
     "checked by send, which these are for": {
         "MessageToSend.count", "MessageToSend.index",
@@ -316,6 +319,7 @@ def handles(broker: EmbeddedBroker) -> Iterator[Handles]:
     with pulsar.Client(broker.service_url) as client:
         held: dict[type, Any] = {
             pulsar.MessageBatch: pulsar.MessageBatch(),
+            pulsar.History: pulsar.History(),
             pulsar.Producer: client.create_producer("bad-input"),
             pulsar.Consumer: client.subscribe("bad-input", "s"),
             pulsar.Reader: client.create_reader("bad-input", pulsar.MessageId.latest),

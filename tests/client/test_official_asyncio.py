@@ -44,13 +44,13 @@ DEVIATIONS: Final[dict[tuple[str, str], str]] = {
 """Arguments of ours alone, with the reason."""
 
 ADDED: Final = {
-    "Client": {"create_table_view", "get_service_info", "new_transaction", "stats"},
-    "Producer": {"is_open", "send_many", "stats"},
+    "Client": {"create_table_view", "get_service_info", "history", "new_transaction", "stats"},
+    "Producer": {"history", "is_open", "send_many", "stats"},
     "Consumer": {
         *("batch_receive", "reconsume_later", "get_broker_consumer_stats", "has_reached_end_of_topic", "is_connected"),
-        *("is_open", "stats", "pause_message_listener", "resume_message_listener", "receive_many"),
+        *("history", "is_open", "stats", "pause_message_listener", "resume_message_listener", "receive_many"),
     },
-    "Reader": {"has_reached_end_of_topic", "is_open", "read_many", "stats"},
+    "Reader": {"has_reached_end_of_topic", "history", "is_open", "read_many", "stats"},
 }
 """What the synchronous client has and the official module lacks."""
 

@@ -215,7 +215,7 @@ class Part(StateMachine, chart=PART_CHART):
 class Whole(StateMachine, chart=WHOLE_CHART, parts={"part": Part}):
     def __init__(self) -> None:
         super().__init__()
-        self.part = Part(self.timers)
+        self.part = Part(self)
 
     def note(self, event: Shouted, now: float) -> Effects:
         return ["the whole heard it"]

@@ -74,13 +74,13 @@ LEGEND_OF_THE_END: Final = split_words("A double frame: the end.", PLAIN)
 class Canvas:
     """The SVG document under construction; a later element covers an earlier one."""
 
-    def __init__(self, size: Size, title: str, description: str) -> None:
+    def __init__(self, size: Size, title: str, description: str, style: str = STYLE) -> None:
         width, height = size
         self._parts = [
             f'<svg xmlns="{XMLNS}" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
             f"<title>{escape(title)}</title>",
             f"<desc>{escape(description)}</desc>",
-            f"<style>\n{STYLE}</style>",
+            f"<style>\n{style}</style>",
         ]
         self.rectangle("page", Rectangle(0, 0, *size))
 
