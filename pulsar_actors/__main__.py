@@ -14,9 +14,20 @@ from pulsar_actors.cli.explain.command import EXPLAIN
 from pulsar_actors.cli.perf import PERF
 from pulsar_actors.cli.produce import PRODUCE
 from pulsar_actors.cli.statecharts.command import STATECHARTS
+from pulsar_actors.cli.topics import TOPICS
 from pulsar_actors.version import __version__
 
-COMMANDS: Final[tuple[Command, ...]] = (BROKER, CHECK_IMPORTS, CONSUME, DEMO, EXPLAIN, PERF, PRODUCE, STATECHARTS)
+COMMANDS: Final[tuple[Command, ...]] = (
+    BROKER,
+    CHECK_IMPORTS,
+    CONSUME,
+    DEMO,
+    EXPLAIN,
+    PERF,
+    PRODUCE,
+    STATECHARTS,
+    TOPICS,
+)
 
 
 def main(arguments: Sequence[str], program: str = "python -m pulsar_actors") -> int:

@@ -5,38 +5,116 @@ broker would compete for the interpreter lock. The child prints its service URL 
 which also happens when the parent is killed. It has its own process session, so that Ctrl-C reaches only the parent.
 """
 
+import logging
+import secrets
 import subprocess
 import sys
 import threading
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.cli.arguments import named_value
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.exceptions import InvalidArgument
 
 PORT: Final = 6650
 WEB_PORT: Final = 8080
+TLS_PORT: Final = 6651
+WEB_TLS_PORT: Final = 8443
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 _LAST_PORT = 65_535
+_SECRET_BYTES = 32
 
 
 def run(arguments: Namespace) -> int:
     """Serve until Ctrl-C; the exit status is 1 if the address or a port is not available."""
+    if arguments.log_level is not None:
+        logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        settings = Settings(deduplication=arguments.deduplication)
-        with EmbeddedBroker(arguments.host, arguments.port, arguments.web_port, settings=settings) as broker:
-            print(f"service URL  {broker.service_url}")
-            print(f"web URL      {broker.web_url}")
+        tokens = _tokens(arguments)
+        with _broker(arguments, tokens) as broker:
+            for topic in arguments.topic:
+                broker.create_topic(topic)
+            for topic, partitions in arguments.partitioned_topic:
+                broker.create_topic(topic, partitions)
+            for what, url in (
+                ("service URL", broker.service_url),
+                ("web URL", broker.web_url),
+                ("service URL", broker.service_url_tls),
+                ("web URL", broker.web_url_tls),
+            ):
+                if url:
+                    print(f"{what:<12} {url}")
+            for name in arguments.token_for:
+                assert tokens is not None  # noqa: S101 - there are some if any are asked for
+                print(f"token        {tokens.issue(name)}  for {name}")
             print("ready; everything is kept in memory, and Ctrl-C ends it", flush=True)
             wait_for_ctrl_c()
-    except (OSError, InvalidArgument) as fault:
-        print(getattr(fault, "strerror", fault), file=sys.stderr)
+    except (OSError, InvalidArgument, UnicodeDecodeError) as fault:
+        print(_reason(fault), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped")
     return 0
+
+
+def _broker(arguments: Namespace, tokens: Tokens | None) -> EmbeddedBroker:
+    return EmbeddedBroker(
+        arguments.host,
+        arguments.port,
+        arguments.web_port,
+        certificate_file=arguments.certificate_file,
+        private_key_file=arguments.private_key_file,
+        tls_port=arguments.tls_port,
+        web_tls_port=arguments.web_tls_port,
+        trust_certs_file=arguments.trust_certs_file,
+        tokens=tokens,
+        passwords=None if arguments.password_file is None else _passwords(arguments.password_file),
+        settings=Settings(deduplication=arguments.deduplication),
+    )
+
+
+def _tokens(arguments: Namespace) -> Tokens | None:
+    """Return the tokens of the secret in a file, or of a new one if only tokens are asked for."""
+    if arguments.token_secret_file is not None:
+        secret = Path(arguments.token_secret_file).read_bytes().strip()
+        if not secret:
+            raise InvalidArgument(f"{arguments.token_secret_file} has no secret in it")
+        return Tokens(secret)
+    return Tokens(secrets.token_bytes(_SECRET_BYTES)) if arguments.token_for else None
+
+
+def _passwords(path: str) -> dict[str, str]:
+    """Read lines of NAME:PASSWORD. No error has a line in it."""
+    passwords: dict[str, str] = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        name, colon, password = line.partition(":")
+        if line and not (name and colon and password):
+            raise InvalidArgument(f"{path}: line {number} is not NAME:PASSWORD")
+        if line:
+            passwords[name] = password
+    if not passwords:
+        raise InvalidArgument(f"{path} has no line NAME:PASSWORD")
+    return passwords
+
+
+def _reason(fault: Exception) -> str:
+    if isinstance(fault, OSError) and fault.strerror:
+        return f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror
+    return str(fault)
+
+
+def _partitioned(text: str) -> tuple[str, int]:
+    """Parse TOPIC=PARTITIONS."""
+    topic, partitions = named_value(text)
+    if not (partitions.isascii() and partitions.isdecimal()) or int(partitions) < 1:
+        raise ArgumentTypeError(f"takes TOPIC=PARTITIONS, at least one, got {text!r}")
+    return topic, int(partitions)
 
 
 def wait_for_ctrl_c() -> None:
@@ -62,6 +140,32 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="store only once what a producer sends twice (default: as set over HTTP, by namespace or topic)",
     )
+    parser.add_argument("--topic", action="append", default=[], help="create a topic; may be given several times")
+    parser.add_argument(
+        "--partitioned-topic",
+        type=_partitioned,
+        action="append",
+        default=[],
+        metavar="TOPIC=PARTITIONS",
+        help="create a partitioned topic; may be given several times",
+    )
+    parser.add_argument("--log-level", choices=LEVELS, help="write the log to the standard error (default: no log)")
+    access = parser.add_argument_group("who may connect (default: everybody; with several of these, one is enough)")
+    access.add_argument("--token-secret-file", metavar="FILE", help="those with a token signed with the secret in it")
+    access.add_argument(
+        "--token-for",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="print a token for NAME, signed with that secret, or with a new one if there is none",
+    )
+    access.add_argument("--password-file", metavar="FILE", help="those with a password of its lines NAME:PASSWORD")
+    access.add_argument("--trust-certs-file", metavar="FILE", help="those with a certificate signed by one of these")
+    tls = parser.add_argument_group("TLS")
+    tls.add_argument("--certificate-file", metavar="FILE", help="the broker's certificate, in PEM")
+    tls.add_argument("--private-key-file", metavar="FILE", help="its key")
+    tls.add_argument("--tls-port", type=port, default=TLS_PORT, help="for clients over TLS (default: %(default)s)")
+    tls.add_argument("--web-tls-port", type=port, default=WEB_TLS_PORT, help="for HTTPS (default: %(default)s)")
 
 
 BROKER: Final = Command(

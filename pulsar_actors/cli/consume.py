@@ -22,6 +22,7 @@ from pulsar_actors.cli.arguments import (
 )
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.cli.message_lines import line_of, plain_value
+from pulsar_actors.cli.terminal import dimmed, shown
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.client.message import Message
@@ -31,9 +32,6 @@ from pulsar_actors.exceptions import PulsarException, Timeout
 
 AT_ONCE: Final = 100
 POLL_MS: Final = 500
-_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""The control characters, which a terminal would obey."""
 
 
 def run(arguments: Namespace) -> int:
@@ -105,23 +103,13 @@ def _schema(arguments: Namespace) -> Schema:
 def _lines_of(message: Message, arguments: Namespace) -> Iterable[str]:
     decoded = arguments.schema != "bytes"
     if arguments.json:
-        yield _shown(line_of(message, decoded=decoded))
+        yield shown(line_of(message, decoded=decoded))
         return
     if arguments.verbose:
         key, properties = message.partition_key(), message.properties()
         words = [str(message.message_id()), message.topic_name(), *([f"key={key}"] if key else [])]
-        head = _shown(" ".join([*words, *(f"{name}={value}" for name, value in properties.items())]))
-        yield f"{_DIM}{head}{_PLAIN}" if sys.stdout.isatty() else head
-    yield _shown(str(plain_value(message)) if decoded else message.data().decode(errors="backslashreplace"))
-
-
-def _shown(text: str) -> str:
-    """Return what is written of a text: a terminal gets no control characters of others."""
-    return _CONTROL.sub(_escaped, text) if sys.stdout.isatty() else text
-
-
-def _escaped(found: "re.Match[str]") -> str:
-    return f"\\x{ord(found[0]):02x}"
+        yield dimmed(shown(" ".join([*words, *(f"{name}={value}" for name, value in properties.items())])))
+    yield shown(str(plain_value(message)) if decoded else message.data().decode(errors="backslashreplace"))
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -156,10 +144,10 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument(
         "-w", "--wait", type=non_negative_number, help="end when so many seconds have brought none (default: never)"
     )
-    shown = parser.add_argument_group("how they are written")
-    shown.add_argument("--json", action="store_true", help="each as an object of JSON, with all that there is of it")
-    shown.add_argument("-v", "--verbose", action="store_true", help="its id, topic, key and properties before each")
-    shown.add_argument(
+    written = parser.add_argument_group("how they are written")
+    written.add_argument("--json", action="store_true", help="each as an object of JSON, with all that there is of it")
+    written.add_argument("-v", "--verbose", action="store_true", help="its id, topic, key and properties before each")
+    written.add_argument(
         "--schema",
         choices=("bytes", "string", "auto"),
         default="bytes",

@@ -29,7 +29,7 @@ def line_of(message: Message, *, decoded: bool) -> str:
     elif decoded:
         fields["value"] = plain_value(message)
     else:
-        fields |= _text_or_base64("payload", message.data())
+        fields |= text_or_base64("payload", message.data())
     if message.partition_key():
         fields["key"] = message.partition_key()
     if message.ordering_key():
@@ -95,7 +95,8 @@ def _content_in(given: dict[str, Any], *, takes_values: bool) -> object:
     return value
 
 
-def _text_or_base64(name: str, content: bytes) -> dict[str, str]:
+def text_or_base64(name: str, content: bytes) -> dict[str, str]:
+    """Return bytes as a field of JSON."""
     try:
         return {name: content.decode()}
     except UnicodeDecodeError:

@@ -3,25 +3,20 @@
 Message ids have gaps, so only the statistics show the number of entries between two ids: they list the ledgers with
 their entries and bytes. They do not count messages. The average number of messages in an entry is calculated from the
 messages published since the topic was loaded, and is 1 if there were none.
-
-A broker redirects to the one that owns the topic. The client's credentials are sent only to the hosts in `admin.url`,
-which may be several.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, Final, TypeVar
-from urllib.parse import urljoin
+from typing import Any, TypeVar
 
-from pulsar_actors.client.transport_config import service_access
+from pulsar_actors.client.admin import AdminInterface
 from pulsar_actors.exceptions import ConnectError, InvalidConfiguration, PulsarException
 from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
-from pulsar_actors.runtime.http_lookup import auth_headers
+from pulsar_actors.runtime.http_client import HttpResponse
 from pulsar_actors.spark.cluster_access import ClusterAccess
-from pulsar_actors.wire.service_url import ServiceUrl
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TopicPosition
 
@@ -97,13 +92,6 @@ class Ledgers(NamedTuple):
 
 T = TypeVar("T")
 
-OK: Final = 200
-UNAUTHORIZED: Final = 401
-REDIRECTS: Final = (301, 302, 307, 308)
-MOST_REDIRECTS: Final = 10
-MOST_BYTES: Final = 64 << 20
-_NO_HEADERS: Final[Mapping[str, str]] = {}
-
 
 class AdminStats:
     """The statistics of one cluster."""
@@ -111,10 +99,7 @@ class AdminStats:
     def __init__(self, cluster: ClusterAccess) -> None:
         if cluster.admin_url is None:
             raise InvalidConfiguration("statistics need admin.url, such as http://host:8080")
-        options = cluster.options()
-        self._service = ServiceUrl.parse(cluster.admin_url)
-        self._timeout = float(options.operation_timeout_seconds)
-        self._access = service_access(options)
+        self._admin = AdminInterface(cluster.admin_url, cluster.options(), "admin.url")
 
     def ledgers(self, topic: TopicName) -> Ledgers:
         """Return the ledgers of a partition."""
@@ -128,35 +113,20 @@ class AdminStats:
 
     def close(self) -> None:
         """Close the connections."""
-        self._access.http.close()
+        self._admin.close()
 
     def _ask(self, topic: TopicName, what: str, read: Callable[[dict[str, Any]], T]) -> T:
-        fault: ConnectError | None = None
-        for origin in self._service.origins:
-            try:
-                answer = self._get(f"{origin}/admin/v2/{topic.rest_path}/{what}")
-            except ConnectError as error:
-                fault = error
-                continue
-            if answer.status == OK:
-                return _parse_answer(answer, what, read)
-            hint = "; credentials go to the hosts that admin.url names, and it can name several"
-            raise PulsarException(
-                f"admin.url answers {answer.status} to the question for the {what} of {topic}"
-                f"{hint if answer.status == UNAUTHORIZED else ''}"
-            )
-        raise PulsarException(f"the {what} of {topic} cannot be had at admin.url: {fault}") from fault
-
-    def _get(self, url: str) -> HttpResponse:
-        """Send a request, and follow redirects."""
-        trusted = {(self._service.scheme, *host) for host in self._service.hosts}
-        for _ in range(MOST_REDIRECTS):
-            headers = auth_headers(self._access) if endpoint_of(url) in trusted else _NO_HEADERS
-            answer = self._access.http.send(HttpRequest(url, self._timeout, headers=headers, most_bytes=MOST_BYTES))
-            if answer.status not in REDIRECTS or "location" not in answer.headers:
-                return answer
-            url = urljoin(url, answer.headers["location"])
-        raise ConnectError("admin.url redirects again and again")
+        try:
+            answer = self._admin.call("GET", f"{topic.rest_path}/{what}")
+        except ConnectError as fault:
+            raise PulsarException(f"the {what} of {topic} cannot be had at admin.url: {fault}") from fault
+        if answer.status == HTTPStatus.OK:
+            return _parse_answer(answer, what, read)
+        hint = "; credentials go to the hosts that admin.url names, and it can name several"
+        raise PulsarException(
+            f"admin.url answers {answer.status} to the question for the {what} of {topic}"
+            f"{hint if answer.status == HTTPStatus.UNAUTHORIZED else ''}"
+        )
 
 
 def _parse_answer(answer: HttpResponse, what: str, read: Callable[[dict[str, Any]], T]) -> T:

@@ -10,12 +10,12 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from pulsar_actors.client.admin import parse_admin_url
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 from pulsar_actors.spark.prefixed_options import CLIENT_OPTIONS
-from pulsar_actors.wire.service_url import ServiceUrl
 
 __all__ = ["ClusterAccess", "identity_of"]
 
@@ -30,8 +30,8 @@ class ClusterAccess:
         self.admin_url = admin_url
         self.options()  # for the checks
         self.identity = identity_of(sorted(self._arguments.items()), admin_url)
-        if admin_url is not None and not ServiceUrl.parse(admin_url).is_http:
-            raise InvalidConfiguration("admin.url is the address of the brokers' web server, such as http://host:8080")
+        if admin_url is not None:
+            parse_admin_url(admin_url, "admin.url")
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> "ClusterAccess":

@@ -1,3 +1,4 @@
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -183,3 +184,32 @@ def test_faults_can_be_set_from_any_thread_and_waited_for() -> None:
             stalled.wait()
             stalled.release()
             assert connection.recv(65_536)
+
+
+def test_a_topic_is_created_with_partitions_or_without() -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic("plain")
+        broker.create_topic("persistent://public/default/parts", partitions=3)
+        found: dict[str, int] = {}
+        for name in ("plain", "parts"):
+            path = f"{broker.web_url}/admin/v2/persistent/public/default/{name}/partitions"
+            with urlopen(path) as answer:  # noqa: S310 - of the test
+                found[name] = json.load(answer)["partitions"]
+        assert found == {"plain": 0, "parts": 3}
+
+
+@pytest.mark.parametrize(
+    ("topic", "partitions", "says"),
+    [
+        ("there", 0, "topic persistent://public/default/there cannot be created: .*exists"),
+        ("there", 2, "topic persistent://public/default/there cannot be created: .*exists"),
+        ("nobody/knows/this", 0, "topic persistent://nobody/knows/this cannot be created: "),
+        ("t", -1, "partitions is 0 .none. or more, not -1"),
+        ("nonsense://a/b/c", 0, "the name of a topic"),
+    ],
+)
+def test_a_topic_that_cannot_be_created_is_an_error_that_says_why(topic: str, partitions: int, says: str) -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic("there")
+        with pytest.raises(InvalidArgument, match=says):
+            broker.create_topic(topic, partitions)

@@ -1,4 +1,5 @@
 import io
+import json
 import os
 import re
 import signal
@@ -9,17 +10,21 @@ import threading
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.__main__ import main
+from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.cli import broker
 from pulsar_actors.cli.broker import BROKER, BrokerProcess, serve_until_stdin_ends
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
+from tests.support.certificates import Authority
 
 FREE = ("--port", "0", "--web-port", "0")
 
@@ -202,3 +207,115 @@ def test_the_child_prints_its_url_and_serves_until_its_input_ends(
     monkeypatch.setattr(sys, "stdin", Input())
     serve_until_stdin_ends()
     assert served == [["persistent://public/default/t"]]
+
+
+def started(process: "subprocess.Popen[str]") -> dict[str, str]:
+    """Return what the broker prints: its URLs by their schemes, and the tokens by their names."""
+    said = lines_until_ready(process)
+    urls = {url.partition(":")[0]: url for url in re.findall(r"URL +(\S+)", said)}
+    return urls | {name: token for token, name in re.findall(r"token +(\S+) +for (\S+)", said)}
+
+
+def authenticated(url: str, authentication: pulsar.Authentication | None, **options: str) -> bool:
+    """Return whether a client with these credentials is let in."""
+    try:
+        with Client(url, authentication=authentication, operation_timeout_seconds=10, **options) as client:
+            client.create_producer("t").send(b"x")
+    except pulsar.AuthenticationError:
+        return False
+    return True
+
+
+def test_only_those_with_a_token_that_is_printed_or_signed_with_the_secret_are_let_in(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret of the test, of 32 bytes\n")
+    with running(*FREE, "--token-secret-file", str(tmp_path / "secret"), "--token-for", "ann") as process:
+        said = started(process)
+        signed = Tokens(b"a secret of the test, of 32 bytes").issue("bob")
+        for token, let_in in ((said["ann"], True), (signed, True), (Tokens(b"another").issue("eve"), False)):
+            assert authenticated(said["pulsar"], pulsar.AuthenticationToken(token)) is let_in
+        assert not authenticated(said["pulsar"], None)
+
+
+def test_a_token_without_a_secret_is_signed_with_a_new_one(tmp_path: Path) -> None:
+    with running(*FREE, "--token-for", "ann") as process, running(*FREE, "--token-for", "ann") as another:
+        first, second = started(process), started(another)
+        assert authenticated(first["pulsar"], pulsar.AuthenticationToken(first["ann"]))
+        assert not authenticated(first["pulsar"], pulsar.AuthenticationToken(second["ann"]))
+
+
+def test_only_those_with_a_password_of_the_file_are_let_in(tmp_path: Path) -> None:
+    (tmp_path / "passwords").write_text("ann:s3cret\n\nbob:with:colons\n")
+    with running(*FREE, "--password-file", str(tmp_path / "passwords")) as process:
+        url = started(process)["pulsar"]
+        assert authenticated(url, pulsar.AuthenticationBasic("ann", "s3cret"))
+        assert authenticated(url, pulsar.AuthenticationBasic("bob", "with:colons"))
+        assert not authenticated(url, pulsar.AuthenticationBasic("bob", "with"))
+
+
+def test_with_a_certificate_it_serves_tls_and_can_ask_for_certificates(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    files, client = authority.certify(), authority.certify(file_name="ann")
+    tls = ("--certificate-file", files.certificate, "--private-key-file", files.key)
+    free = (*FREE, "--tls-port", "0", "--web-tls-port", "0")
+    with running(*free, *tls, "--trust-certs-file", authority.file) as process:
+        said = started(process)
+        assert set(said) == {"pulsar", "http", "pulsar+ssl", "https"}
+        shown = pulsar.AuthenticationTLS(client.certificate, client.key)
+        assert authenticated(said["pulsar+ssl"], shown, tls_trust_certs_file_path=authority.file)
+        assert not authenticated(said["pulsar"], None)
+
+
+def test_topics_are_created_before_anybody_can_ask(tmp_path: Path) -> None:
+    with running(*FREE, "--topic", "a", "--topic", "b", "--partitioned-topic", "c=3") as process:
+        said = started(process)
+        with Client(said["pulsar"]) as client:
+            assert len(client.get_topic_partitions("c")) == 3
+        with urlopen(f"{said['http']}/admin/v2/persistent/public/default") as answer:  # noqa: S310 - of the test
+            names = {name.rpartition("/")[2] for name in json.load(answer)}
+        assert names == {"a", "b", *(f"c-partition-{index}" for index in range(3))}
+
+
+def test_the_log_is_written_at_its_level_to_the_standard_error() -> None:
+    with running(*FREE, "--log-level", "INFO") as process:
+        assert authenticated(started(process)["pulsar"], None)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert re.search(r"INFO pulsar_actors\.broker: connection 1 from 127\.0\.0\.1 is accepted", errors)
+
+
+@pytest.mark.parametrize(
+    ("content", "option", "says"),
+    [
+        (None, "--token-secret-file", "{file}: No such file or directory\n"),
+        (b" \n", "--token-secret-file", "{file} has no secret in it\n"),
+        (None, "--password-file", "{file}: No such file or directory\n"),
+        (b"", "--password-file", "{file} has no line NAME:PASSWORD\n"),
+        (b"ann:s3cret\nbob s3cret\n", "--password-file", "{file}: line 2 is not NAME:PASSWORD\n"),
+        (b"ann:\n", "--password-file", "{file}: line 1 is not NAME:PASSWORD\n"),
+        (b"\xff", "--password-file", "'utf-8' codec can't decode"),
+        (b"x", "--certificate-file", "TLS takes both certificate_file and private_key_file"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_an_error_of_one_line_without_a_secret(
+    content: bytes | None, option: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_bytes(content)
+    assert main(["broker", *FREE, option, str(file)]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(says.format(file=file))
+    assert len(said.err.splitlines()) == 1
+    assert "s3cret" not in said.err
+
+
+@pytest.mark.parametrize("given", ["orders", "orders=", "=3", "orders=0", "orders=-1", "orders=x"])
+def test_a_partitioned_topic_has_a_number_of_partitions(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["broker", "--partitioned-topic", given])
+    assert "argument --partitioned-topic: takes " in capsys.readouterr().err
+
+
+def test_a_topic_that_cannot_be_created_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["broker", *FREE, "--topic", "a", "--topic", "a"]) == 1
+    assert "topic persistent://public/default/a cannot be created: " in capsys.readouterr().err

@@ -64,6 +64,9 @@ def web_server(context: ssl.SSLContext | None = None) -> Iterator[WebServer]:
         def do_POST(self) -> None:
             self.do_GET()
 
+        def do_PUT(self) -> None:
+            self.do_GET()
+
         def log_message(self, *_: Any) -> None:
             pass
 
