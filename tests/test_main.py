@@ -12,7 +12,7 @@ from pulsar_actors.cli.perf import MEASUREMENTS
 
 NAMES = [*(command.name for command in COMMANDS), *(f"perf {measurement.name}" for measurement in MEASUREMENTS)]
 
-OF_SOMETHING = {"check-imports", "consume", "produce", *(name for name in NAMES if " " in name)}
+OF_SOMETHING = {"check-imports", "explain", "consume", "produce", *(name for name in NAMES if " " in name)}
 """Those with an argument that must be given."""
 
 
