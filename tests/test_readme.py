@@ -7,6 +7,7 @@ them whole, installing included.
 
 import json
 import logging
+import os
 import re
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from inspect import signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -22,6 +24,8 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
+
+pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -45,14 +49,16 @@ def names() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def outputs(names: dict[str, Any]) -> list[str]:
+def outputs(names: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What each block prints, all of them run in their order."""
     outputs: list[str] = []
+    os.chdir(tmp_path_factory.mktemp("readme"))  # one writes a file
     for block in PYTHON:
         lines: list[str] = []
         names["print"] = lambda *words, lines=lines: lines.append(" ".join(map(str, words)))
         exec(compile(block, str(README), "exec"), names)  # noqa: S102 - our own text
         outputs.append("\n".join(lines))
+    os.chdir(ROOT)
     return outputs
 
 
@@ -143,7 +149,17 @@ def test_every_name_in_the_table_of_features_can_be_used() -> None:
 
 
 def test_the_fault_of_the_broker_has_happened_and_cost_one_connection(output: Run) -> None:
-    assert output('on("send").close_connection()') == "1 1"
+    assert output("print(fault.happened") == "1 1"
+
+
+def test_the_history_tells_of_the_lost_connection(output: Run) -> None:
+    assert "READY -> WAITING on detached (ConnectionLost)" in output("producer.history()")
+
+
+def test_a_test_with_the_plugin_passes(pytester: pytest.Pytester) -> None:
+    (block,) = [block for block in PYTHON if "pulsar_fault" in block]
+    pytester.makepyfile(block)
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_a_receipt_that_is_lost_stores_a_message_twice_unless_there_is_deduplication(output: Run) -> None:
@@ -153,7 +169,8 @@ def test_a_receipt_that_is_lost_stores_a_message_twice_unless_there_is_deduplica
 
 def run_alone(block: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-W", "error", "-c", block]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own text
+    with TemporaryDirectory() as folder:  # one writes a file
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own text
 
 
 @pytest.mark.parametrize("block", ALONE, ids=lambda block: block.splitlines()[-1].strip())

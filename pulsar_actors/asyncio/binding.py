@@ -22,12 +22,16 @@ T = TypeVar("T")
 
 
 class LoopBinding:
-    """The event loop of one client and of its producers, consumers and readers. `client` is the synchronous client."""
+    """The event loop of one client and of its producers, consumers and readers. `client` is the synchronous client.
 
-    __slots__ = ("__weakref__", "_client", "_completions", "_listeners")
+    `start_thread` starts a thread with a function, in which that client's blocking calls are made.
+    """
 
-    def __init__(self, client: SyncClient) -> None:
+    __slots__ = ("__weakref__", "_client", "_completions", "_listeners", "_start_thread")
+
+    def __init__(self, client: SyncClient, start_thread: Callable[[Callable[[], object]], object]) -> None:
         self._client = weakref.ref(client)
+        self._start_thread = start_thread
         self._completions: Completions | None = None
         self._listeners: weakref.WeakSet[ListenerTask] = weakref.WeakSet()
 
@@ -77,7 +81,7 @@ class LoopBinding:
         except RuntimeError:
             client.shutdown()
         else:
-            _start_thread(client.shutdown)
+            self._start_thread(client.shutdown)
 
     async def in_thread(self, call: Callable[[], T], abandoned: Callable[[T], object] | None = None) -> T:
         """Run a blocking call in a thread of its own. If the caller is cancelled, the call goes on to its end.
@@ -95,7 +99,7 @@ class LoopBinding:
             else:
                 reply.set_result(result)
 
-        _start_thread(run)
+        self._start_thread(run)
         return await reply.future
 
     def future_of(self, ended: "Future[T]") -> "asyncio.Future[T]":
@@ -117,7 +121,8 @@ class LoopBinding:
         return await self.future_of(ended)
 
 
-def _start_thread(call: Callable[[], object]) -> None:
+def start_thread(call: Callable[[], object]) -> None:
+    """Start a thread that does not keep the process alive."""
     threading.Thread(target=call, name="pulsar_actors-asyncio-call", daemon=True).start()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from pulsar_actors.asyncio.binding import LoopBinding
+from pulsar_actors.asyncio.binding import LoopBinding, start_thread
 from pulsar_actors.asyncio.consumer import Consumer
 from pulsar_actors.asyncio.handle import ClosedAtEnd
 from pulsar_actors.asyncio.listeners import LoopEventListener
@@ -55,7 +55,14 @@ class Client(ClosedAtEnd):
     def __init__(self, service_url: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the synchronous client
         """Make a client. The arguments are those of the synchronous `Client`."""
         self._client = SyncClient(service_url, **kwargs)
-        self._binding = LoopBinding(self._client)
+        self._binding = LoopBinding(self._client, start_thread)
+
+    @classmethod
+    def on(cls, client: SyncClient, starting: Callable[[Callable[[], object]], object]) -> "Client":
+        """Make a client on a synchronous one, such as a simulated one. `starting` starts threads."""
+        made = cls.__new__(cls)
+        made._client, made._binding = client, LoopBinding(client, starting)  # noqa: SLF001 - it is this class's own
+        return made
 
     async def create_producer(
         self,

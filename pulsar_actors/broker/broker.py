@@ -11,13 +11,15 @@ from functools import partial
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.cluster import Cluster
-from pulsar_actors.broker.model.interfaces import Address
+from pulsar_actors.broker.model.interfaces import Address, Refusal
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Directory, Node
 from pulsar_actors.broker.session.handlers import HANDLERS
 from pulsar_actors.broker.session.listeners import SessionListeners, WebListeners
 from pulsar_actors.broker.session.session import SessionContext
+from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Listener, Loop, Transport, TransportOwner
+from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["Broker"]
@@ -67,6 +69,22 @@ class Broker:
         """Open the ports of the first broker; OSError names a port that is taken."""
         options = self._options
         return self._open(options.port, options.web_port, options.tls_port, options.web_tls_port)
+
+    def create_topic(self, topic: str, partitions: int = 0) -> None:
+        """Create a topic, with so many partitions or with none.
+
+        InvalidArgument if it exists already, or if its namespace does not.
+        """
+        name = TopicName.parse(topic)
+        if partitions < 0:
+            raise InvalidArgument(f"partitions is 0 (none) or more, not {excerpt(partitions)}")
+        try:
+            if partitions:
+                self.cluster.create_partitioned(name, partitions)
+            else:
+                self.cluster.create_topic(name)
+        except Refusal as refused:
+            raise InvalidArgument(f"topic {name} cannot be created: {refused}") from None
 
     def add_listener(self) -> Node:
         """Add a broker, on free ports. It serves the topics assigned to it, and those assigned to none."""

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.faults import Faults
-from pulsar_actors.broker.model.interfaces import Address, Refusal
+from pulsar_actors.broker.model.interfaces import Address
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.options import BrokerOptions, OpenToOthersWarning
 from pulsar_actors.broker.session.directory import Node
@@ -29,8 +29,6 @@ from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
 from pulsar_actors.runtime.thread_loop import ThreadLoop
 from pulsar_actors.runtime.tls import server_context
-from pulsar_actors.wire.errors import excerpt
-from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = ["EmbeddedBroker"]
 
@@ -166,13 +164,7 @@ class EmbeddedBroker:
         InvalidArgument if it exists already, or if its namespace does not. A producer or consumer creates a missing
         topic without partitions, too.
         """
-        name = TopicName.parse(topic)
-        if partitions < 0:
-            raise InvalidArgument(f"partitions is 0 (none) or more, not {excerpt(partitions)}")
-        try:
-            self.call(lambda inside: _create(inside, name, partitions))
-        except Refusal as refused:
-            raise InvalidArgument(f"topic {name} cannot be created: {refused}") from None
+        self.call(lambda inside: inside.create_topic(topic, partitions))
 
     def add_listener(self) -> Node:
         """Add a second address, as if the cluster had one more broker: lookups redirect between the two.
@@ -224,13 +216,6 @@ class EmbeddedBroker:
 
     def _first(self) -> Node:
         return self._running().nodes[0]
-
-
-def _create(broker: Broker, name: TopicName, partitions: int) -> None:
-    if partitions:
-        broker.cluster.create_partitioned(name, partitions)
-    else:
-        broker.cluster.create_topic(name)
 
 
 def _open_to_others(options: BrokerOptions) -> str:

@@ -187,8 +187,9 @@ MOST_STEPS_AT_ONCE = 1_000_000
 class World:
     """One run. Everything in it is made here."""
 
-    def __init__(self, seed: int, conditions: NetworkConditions = CALM) -> None:
+    def __init__(self, seed: int, conditions: NetworkConditions = CALM, longest_wait: float = math.inf) -> None:
         self.seed = seed
+        self._longest_wait = longest_wait
         self.history = History()
         self.failures: list[TaskFailure] = []
         self.steps = 0
@@ -270,19 +271,20 @@ class World:
             self._scheduler.now = deadline
 
     def block(self, wait_for: Condition, timeout: float | None = None) -> bool:
-        """Wait for a condition or a future, and return whether it has come. Without a timeout, wait for ever.
+        """Wait for a condition or a future, and return whether it has come.
 
-        A caller returns its turn meanwhile. On the thread of the test, outside of any step, the world runs meanwhile.
+        A caller returns its turn meanwhile. On the thread of the test, outside of any step, the world runs meanwhile:
+        without a timeout for the longest wait of the world, and then it raises.
         """
-        deadline = math.inf if timeout is None else self._scheduler.now + timeout
         caller = self._here("block")
         if caller is not None:
             self.checkpoint()
-            return caller.wait(wait_for, deadline)
+            return caller.wait(wait_for, math.inf if timeout is None else self._scheduler.now + timeout)
+        deadline = self._scheduler.now + (self._longest_wait if timeout is None else timeout)
         if self._run_until(is_there(wait_for), deadline):
             return True
         if timeout is None:
-            raise self._stuck(math.inf)
+            raise self._stuck(self._longest_wait)
         self._scheduler.now = max(self._scheduler.now, deadline)
         return False
 
@@ -301,6 +303,12 @@ class World:
             self._let_a_caller_go_first()
         elif self._scheduler.has_ready():
             self._step()
+
+    def is_here(self) -> bool:
+        """Return whether this is one of the world's threads, on which its time counts."""
+        if threading.get_ident() == self._thread:
+            return True
+        return any(caller.is_here() for caller in self._callers)
 
     def is_caller(self) -> bool:
         """Return whether this is the thread of a caller."""

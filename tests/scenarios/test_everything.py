@@ -29,7 +29,7 @@ from tests.scenarios.amnesia import Amnesia
 from tests.scenarios.programs import subscribe_options
 from tests.scenarios.scene import COORDINATOR, NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
-from tests.support.simulated_asyncio import AsyncioClient, asyncio_in
+from tests.support.simulated_asyncio import AsyncioClient
 
 SECOND = f"{TOPIC}-too"
 BOTH = re.compile(f"{NAMESPACE}/topic.*")
@@ -357,10 +357,9 @@ def _try(call: Callable[[], object]) -> None:
 
 
 def everything(scene: Scene, *, troubled: bool = True) -> None:
-    with asyncio_in(scene.world):
-        story = Everything(scene, troubled=troubled)
-        story.play()
-        story.judge()
+    story = Everything(scene, troubled=troubled)
+    story.play()
+    story.judge()
     if not troubled:
         story.see_that_all_was_done()
     scene.end()

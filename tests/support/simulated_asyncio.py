@@ -5,60 +5,20 @@ of the loop, and the caller waits for it. So the tasks of all callers share one 
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 from pulsar_actors import asyncio as aio
-from pulsar_actors.asyncio import binding
-from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.transaction import Transaction
 from pulsar_actors.client.client import Client
 from pulsar_actors.exceptions import Timeout
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.simulation.world import World
+from pulsar_actors.testing.event_loop import SimulatedEventLoop
 
 CANCELLED = 0.3
 """The probability that a wait for a message ends by being cancelled, and not by its own timeout."""
-
-
-@contextmanager
-def asyncio_in(world: World) -> Iterator[None]:
-    """Have the threads that the asyncio client starts be callers of the world."""
-    with mock.patch.object(binding, "_start_thread", world.spawn):
-        yield
-
-
-class SimulatedEventLoop(asyncio.BaseEventLoop):
-    """An event loop without sockets. Where another waits for them, this one returns its turn."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self._world = world
-        self._selector = self
-
-    def time(self) -> float:
-        return self._world.now
-
-    def select(self, timeout: float | None) -> list[Any]:
-        self._world.block(lambda: bool(self._ready), timeout)  # type: ignore[attr-defined]
-        return []
-
-    def _process_events(self, _: list[Any]) -> None:
-        """Do nothing: there are none."""
-
-    def _write_to_self(self) -> None:
-        """Do nothing: `select` looks for what is ready."""
-
-
-class _ClientOnEngine(aio.Client):
-    """A client of asyncio on a synchronous one that is there already."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._binding = LoopBinding(client)
 
 
 class AsyncioClient:
@@ -68,7 +28,7 @@ class AsyncioClient:
         self.world = world
         self.dice = Dice(world.seed, "asyncio")
         self._loop = SimulatedEventLoop(world)
-        self._made = _ClientOnEngine(client)
+        self._made = aio.Client.on(client, world.spawn)
         self._caller = world.spawn(self._run, "event loop")
 
     def _run(self) -> None:

@@ -1,0 +1,156 @@
+"""A plugin of pytest: brokers, clients and topics for tests of programs that use Pulsar, and a simulation.
+
+    def test_an_order_is_stored(pulsar_client, pulsar_topic):
+        pulsar_client.create_producer(pulsar_topic).send(b"3 apples")
+
+The fixtures:
+
+    pulsar_broker          an `EmbeddedBroker` on free ports, so tests run in parallel
+    pulsar_client          a client of it
+    pulsar_async_client    a client of `pulsar_actors.asyncio`, for a test that is a coroutine
+    pulsar_topic           the name of a topic that no other test has
+    pulsar_broker_options  the arguments of the broker: override it in a conftest.py to change them
+    pulsar_simulation      a `Simulation` on virtual time (`pulsar_actors.testing`)
+
+Each test has a broker and a client of its own, unless the ini option `pulsar_scope` says `class`, `module`, `package`
+or `session`. `pytest.mark.pulsar_fault("send", "close_connection", nth=2)` sets a fault of the broker for one test,
+which fails if the fault has not happened. `pytest.mark.pulsar_seeds(20)` plays a test of a simulation with 20 seeds.
+
+pytest imports this module at every start, so it imports nothing of the package until a fixture is used.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+if TYPE_CHECKING:
+    from pulsar_actors.asyncio import Client as AsyncioClient
+    from pulsar_actors.broker import EmbeddedBroker
+    from pulsar_actors.broker.fault_rules import Fault
+    from pulsar_actors.client.client import Client
+    from pulsar_actors.testing import Simulation
+
+SCOPES = ("function", "class", "module", "package", "session")
+ACTIONS = ("answer", "close_connection", "delay", "drop", "duplicate", "refuse", "reorder", "stall")
+"""What a mark can do to commands: the methods of `faults.on(…)`."""
+
+FAULTS = "pulsar_faults"
+"""The fixture that sets the faults of a test's marks."""
+
+_numbers = count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the ini option."""
+    parser.addini("pulsar_scope", f"who shares a broker of pulsar_actors: {', '.join(SCOPES)}", default="function")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marks, and check the option."""
+    config.addinivalue_line(
+        "markers",
+        "pulsar_fault(commands, action, *arguments, nth=1, times=1): a fault of the broker, such as "
+        '("send", "close_connection") or ("receipt", "delay", 0.5); the test fails if it has not happened',
+    )
+    config.addinivalue_line("markers", "pulsar_seeds(seeds): play the test's simulation with each seed, or so many")
+    scope = config.getini("pulsar_scope")
+    if scope not in SCOPES:
+        raise pytest.UsageError(f"pulsar_scope is one of {', '.join(SCOPES)}, not {scope!r}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a simulation its seeds."""
+    mark = metafunc.definition.get_closest_marker("pulsar_seeds")
+    if mark is not None:
+        (seeds,) = mark.args
+        metafunc.parametrize(
+            "pulsar_seed", range(seeds) if isinstance(seeds, int) else seeds, ids=lambda seed: f"seed {seed}"
+        )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the faults of the marks be set."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("pulsar_fault") is not None:
+            item.fixturenames.append(FAULTS)
+
+
+def _scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ANN401 - a type of pytest's own
+    del fixture_name
+    return config.getini("pulsar_scope")
+
+
+@pytest.fixture(scope=_scope)
+def pulsar_broker_options() -> dict[str, Any]:
+    """Return the arguments of the broker: none."""
+    return {}
+
+
+@pytest.fixture(scope=_scope)
+def pulsar_broker(pulsar_broker_options: dict[str, Any]) -> "Iterator[EmbeddedBroker]":
+    """Run an embedded broker."""
+    from pulsar_actors.broker import EmbeddedBroker  # noqa: PLC0415 - see the top
+
+    with EmbeddedBroker(**pulsar_broker_options) as broker:
+        yield broker
+
+
+@pytest.fixture(scope=_scope)
+def pulsar_client(pulsar_broker: "EmbeddedBroker") -> "Iterator[Client]":
+    """Make a client of the broker."""
+    from pulsar_actors import Client  # noqa: PLC0415 - see the top
+
+    with Client(pulsar_broker.service_url) as client:
+        yield client
+
+
+@pytest.fixture
+def pulsar_async_client(pulsar_broker: "EmbeddedBroker") -> "Iterator[AsyncioClient]":
+    """Make a client for the event loop of the test, which may leave it open."""
+    from pulsar_actors.asyncio import Client as AsyncioClient  # noqa: PLC0415 - see the top
+
+    client = AsyncioClient(pulsar_broker.service_url)
+    yield client
+    client.shutdown()
+
+
+@pytest.fixture
+def pulsar_topic() -> str:
+    """Name a topic that nobody has used, also if the broker is shared."""
+    return f"persistent://public/default/test-{uuid4().hex[:8]}-{next(_numbers)}"
+
+
+@pytest.fixture
+def pulsar_faults(request: pytest.FixtureRequest, pulsar_broker: "EmbeddedBroker") -> "Iterator[list[Fault]]":
+    """Set the faults of the test's marks, in the order in which they stand from the top."""
+    faults: list[Fault] = []
+    for mark in reversed(list(request.node.iter_markers("pulsar_fault"))):
+        commands, action, *arguments = mark.args
+        trigger = pulsar_broker.faults.on(commands, **mark.kwargs)
+        if action not in ACTIONS:
+            pytest.fail(f"a pulsar_fault is one of {', '.join(ACTIONS)}, not {action!r}", pytrace=False)
+        faults.append(getattr(trigger, action)(*arguments))
+    yield faults
+    for fault in faults:
+        fault.release()
+    idle = [fault for fault in faults if not fault.happened]
+    if idle:
+        pytest.fail(f"a fault of the test has not happened: {idle[0]!r}", pytrace=False)
+
+
+@pytest.fixture
+def pulsar_seed() -> int:
+    """Return the seed of the simulation, unless the test is marked with `pulsar_seeds`."""
+    return 0
+
+
+@pytest.fixture
+def pulsar_simulation(pulsar_seed: int) -> "Iterator[Simulation]":
+    """Simulate a broker, clients and threads on virtual time."""
+    from pulsar_actors.testing import Simulation  # noqa: PLC0415 - see the top
+
+    with Simulation(pulsar_seed) as simulation:
+        yield simulation
