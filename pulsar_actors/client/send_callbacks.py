@@ -53,7 +53,12 @@ class SendCallbacks:
         took = time.monotonic() - began
         if took > SLOW_CALLBACKS and not self._warned_slow:
             self._warned_slow = True
-            LOG.warning("the send callbacks of %s took %.1f s, for which nothing else was done", self.topic, took)
+            LOG.warning(
+                "the send callbacks of %s took %.1f s, for which nothing else was done",
+                self.topic,
+                took,
+                about={"pulsar_topic": self.topic},
+            )
 
     def fail(self, reply: object, error: Exception) -> None:
         """Complete one send with an error."""
@@ -145,4 +150,4 @@ class SendCallbacks:
     def _raised(self, raised: BaseException) -> None:
         if is_ctrl_c(raised):
             raise raised
-        LOG.error("a send callback of %s raised", self.topic, exc_info=raised)
+        LOG.error("a send callback of %s raised", self.topic, exc_info=raised, about={"pulsar_topic": self.topic})

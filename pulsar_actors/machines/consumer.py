@@ -175,14 +175,14 @@ class ConsumerSettings(NamedTuple):
 class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     """The guards and actions of the consumer's own rows, in the chart's order."""
 
-    __slots__ = ("_command", "acks", "calls", "messages", "queries")
+    __slots__ = ("acks", "calls", "command", "messages", "queries")
 
     states: ClassVar = STATES
 
     def __init__(self, settings: ConsumerSettings, trackers: ConsumerTrackers, backoff: Backoff) -> None:
         command = settings.command
         super().__init__(command.topic, backoff, settings.operation_timeout, tls=settings.tls)
-        self._command = command
+        self.command = command
         self.acks = ConsumerAcks(self, command.consumer_id, trackers, persistent=settings.persistent)
         self.messages = ConsumerMessages(
             self,
@@ -213,7 +213,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
 
     def close_request(self) -> CommandCloseConsumer:
         """Write CLOSE_CONSUMER."""
-        return CommandCloseConsumer(consumer_id=self._command.consumer_id)
+        return CommandCloseConsumer(consumer_id=self.command.consumer_id)
 
     # Getting bound.
 
@@ -221,7 +221,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Send SUBSCRIBE, with the epoch, and with the start position unless the broker keeps it."""
         start = self.messages.subscribe(event.max_message_size, event.opened, event.now_ms)
         command = CommandSubscribe()
-        command.CopyFrom(self._command)
+        command.CopyFrom(self.command)
         command.consumer_epoch = self.messages.generation.epoch
         if start.message_id is not None:
             command.start_message_id.CopyFrom(start.message_id.to_data())
@@ -337,5 +337,5 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Ask for the last entry before the start of a reader at LATEST."""
         if not self.messages.has_unresolved_latest:
             return []
-        command = CommandGetLastMessageId(consumer_id=self._command.consumer_id, request_id=0)
+        command = CommandGetLastMessageId(consumer_id=self.command.consumer_id, request_id=0)
         return [AskToGetLastMessageId(LATEST_QUERY, command, self.operation_timeout)]

@@ -29,7 +29,7 @@ from pulsar_actors.machines.chart import Effect, Event
 from pulsar_actors.machines.machine_history import MachineHistory
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.log import LOG, Fields
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.state_changes import read
 
@@ -135,6 +135,10 @@ class LoopActor(pykka.Actor):
         """Iterate over the histories of the actor's machines, with the name of each. Any thread may."""
         return iter(())
 
+    def log_fields(self) -> Fields:
+        """Return whom the actor's lines in the log are about."""
+        return {}
+
     def finish(self) -> None:
         """End the actor: it receives nothing more."""
         self._stop()
@@ -169,7 +173,7 @@ class LoopActor(pykka.Actor):
         """Log what a machine has recorded since its history had so many changes."""
         if LOG.is_debugging:
             for change in read([(name, history)], self.loop)[since - history.recorded :]:
-                LOG.debug("%s: %s", name, change.without_actor())
+                LOG.debug("%s: %s", name, change.without_actor(), about=self.log_fields())
 
     def later(self, delay: float, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ANN401 - the same
         """Call a function after so many seconds, as `guarded` does."""

@@ -40,7 +40,7 @@ from pulsar_actors.machines.connection_events import (
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, tell
 from pulsar_actors.runtime.http_client import HttpClient
-from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.log import LOG, Fields
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.messages import (
     CommandsReceived,
@@ -116,6 +116,10 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
     def __str__(self) -> str:
         return f"the connection to {self._peer}"
+
+    def log_fields(self) -> Fields:
+        """Return the address that is dialled."""
+        return {"pulsar_broker": self._peer}
 
     def receive(self, message: object) -> None:
         """Take events of the socket, and events of the machine from the connection's users."""
@@ -223,7 +227,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             tell(self._socket, effect)
 
     def _allow_frames(self, effect: AllowFrames) -> None:
-        LOG.info("connected to %s", self._peer)
+        LOG.info("connected to %s", self._peer, about=self.log_fields())
         self._to_socket(effect)
 
     def _write_command(self, effect: WriteCommand) -> None:
@@ -275,9 +279,9 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
     def _notify_lost(self, effect: NotifyConnectionLost) -> None:
         if isinstance(effect.error, AlreadyClosed):
-            LOG.info("the connection to %s is closed", self._peer)
+            LOG.info("the connection to %s is closed", self._peer, about=self.log_fields())
         else:
-            LOG.warning("%s (%s)", effect.error, self._peer)
+            LOG.warning("%s (%s)", effect.error, self._peer, about=self.log_fields())
         self.tell_guardian(ConnectionUnusable(self.actor_ref))
 
     PERFORMS: ClassVar = {
@@ -353,7 +357,7 @@ class ProtocolWarnings:
 
     def _warn(self, kind: str, thing: object, text: str, peer: str) -> None:
         if self._is_first(kind, thing):
-            LOG.warning(_ONCE, text, peer)
+            LOG.warning(_ONCE, text, peer, about={"pulsar_broker": peer})
 
     def _is_first(self, kind: str, thing: object) -> bool:
         warned = (kind, type(thing))

@@ -66,6 +66,7 @@ from pulsar_actors.runtime.decryption_queue import NO_DECRYPTION, Decryption, De
 from pulsar_actors.runtime.future import is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
+from pulsar_actors.runtime.log import Fields
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue
 from pulsar_actors.wire.frames import message_limit
@@ -135,6 +136,15 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         self._freed = 0  # the room that the queue was told of
         self._acks_due_at: float | None = None  # when the open group of acknowledgements ends
         self._has_acks_timer = False
+
+    def log_fields(self) -> Fields:
+        """Return the topic, the subscription and the consumer's name."""
+        command = self.machine.command
+        return {
+            "pulsar_topic": command.topic,
+            "pulsar_subscription": command.subscription,
+            "pulsar_consumer": command.consumer_name,
+        }
 
     def receive(self, message: object) -> None:
         """Take queued acknowledgements first, so that nothing overtakes them."""

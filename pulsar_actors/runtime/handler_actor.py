@@ -230,7 +230,7 @@ class HandlerActor(CloseableActor[B]):
                 self._connection_assigned(number, connection)
             case ConnectionReady(number):
                 if number == self._attachment:
-                    LOG.info("%s has a connection to its broker", self)
+                    LOG.info("%s has a connection to its broker", self, about=self.log_fields())
                     self.counters.attachments += 1
                     self.attached(message)
             case ConnectionUnavailable(number, error):
@@ -320,7 +320,7 @@ class HandlerActor(CloseableActor[B]):
             self._connection = None
             self._attachment = None
             self.counters.last_error = error
-            LOG.info("%s has no connection to its broker: %s", self, error)
+            LOG.info("%s has no connection to its broker: %s", self, error, about=self.log_fields())
             self.feed(Detached(number, error))
 
     def _handler_ref(self, number: int) -> HandlerRef:

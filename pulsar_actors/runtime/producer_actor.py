@@ -43,7 +43,7 @@ from pulsar_actors.runtime.batch_builder import (
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attempt
-from pulsar_actors.runtime.log import LOG
+from pulsar_actors.runtime.log import LOG, Fields
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ProducerKeys
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, new_sent_to
@@ -94,6 +94,10 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._was_due = False  # whether only a registration kept an incomplete batch from being sent
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
         self._encoding: tuple[ProducerFields, SendEncoder] | None = None  # those of the first message, and later ones
+
+    def log_fields(self) -> Fields:
+        """Return the topic and the producer's name, which the broker may give."""
+        return {"pulsar_topic": self.machine.topic, "pulsar_producer": self.machine.identity.name}
 
     def receive(self, message: object) -> None:
         """Take messages out of the queue, which is asked for most often, or handle what other handlers get, too."""

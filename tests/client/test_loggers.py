@@ -14,6 +14,7 @@ import pulsar
 import pytest
 
 import pulsar_actors
+from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client import loggers
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import LoggerLevel
@@ -336,3 +337,36 @@ def test_a_client_that_cannot_be_made_leaves_the_lines_to_others(root: Lines, tm
     attach(FileLogger(LoggerLevel.Info, str(tmp_path / "a.log")))
     say("error")
     assert root.lines == []
+
+
+def about(records: list[logging.LogRecord], words: str) -> dict[str, str]:
+    """Return the fields of the first record whose text has these words."""
+    record = next(record for record in records if words in record.getMessage())
+    return {name: value for name, value in vars(record).items() if name.startswith("pulsar_")}
+
+
+def test_records_say_in_fields_whom_they_are_about(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "pulsar_actors"), EmbeddedBroker() as broker:
+        address = broker.service_url.removeprefix("pulsar://")
+        with Client(broker.service_url) as client:
+            client.subscribe("t", "audit", consumer_name="ann")
+            producer = client.create_producer("t", producer_name="till-3")
+
+            def fail(result: pulsar_actors.Result, message_id: pulsar_actors.MessageId) -> None:
+                raise ZeroDivisionError
+
+            producer.send_async(b"x", fail)
+            producer.flush()
+    topic = "persistent://public/default/t"
+    of_producer = {"pulsar_topic": topic, "pulsar_producer": "till-3"}
+    records = [record for record in caplog.records if record.name == "pulsar_actors"]
+    assert about(records, "the consumer 1 on") == {
+        "pulsar_topic": topic,
+        "pulsar_subscription": "audit",
+        "pulsar_consumer": "ann",
+    }
+    assert about(records, "the producer 2 on") == of_producer
+    assert about(records, "CREATING -> READY") == of_producer
+    assert about(records, "connected to") == {"pulsar_broker": address}
+    assert about(records, "is closed") == {"pulsar_broker": address}
+    assert about(records, "a send callback of") == {"pulsar_topic": topic}
