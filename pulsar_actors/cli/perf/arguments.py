@@ -66,6 +66,9 @@ def add_run_arguments(parser: ArgumentParser) -> None:
         help="seconds from one line to the next; 0: no lines (default: %(default)s)",
     )
     group.add_argument("--histogram-file", type=Path, help="write the latencies to it, as HdrHistogram's plotters read")
+    group.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="draw messages a second and latencies over time into it"
+    )
     group.add_argument("--json", action="store_true", help="say everything in JSON, an object on each line")
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from pulsar_actors.cli.broker import BrokerProcess
 from pulsar_actors.cli.command import INTERRUPTED
 from pulsar_actors.cli.perf.arguments import client_of, run_times_of
+from pulsar_actors.cli.perf.plot import draw_plot
 from pulsar_actors.cli.perf.stats import Counts, PerfReport, ReportLabels, RunMonitor, write_percentile_file
 from pulsar_actors.client.client import Client
 from pulsar_actors.exceptions import ConnectError, PulsarException, Timeout
@@ -38,6 +39,8 @@ SetUp = Callable[[Namespace, Client, threading.Event], Work]
 
 def measure(arguments: Namespace, labels: ReportLabels, set_up: SetUp) -> int:
     """Measure; the exit status is 0 if nothing failed. Ctrl-C during the run is a regular end of it."""
+    if arguments.plot and not arguments.stats_interval_seconds:
+        arguments.parser.error("--plot draws a point for each interval: give -i more than 0 seconds")
     try:
         with _broker(arguments.service_url) as service_url:
             _require_broker(arguments, service_url)
@@ -86,6 +89,10 @@ def _measure(arguments: Namespace, labels: ReportLabels, client: Client, set_up:
     report.summary(monitor.warm_up(), interval)
     if arguments.histogram_file:
         write_percentile_file(arguments.histogram_file, interval.latencies)
+    if arguments.plot:
+        _, _, measurement = arguments.parser.prog.rpartition(" ")
+        title = f"perf {measurement} {arguments.topic}"
+        arguments.plot.write_text(draw_plot(title, report.points), encoding="utf-8")
     if not workers.stop(_DRAIN_SECONDS):
         print(f"failed: what was on its way did not arrive within {_DRAIN_SECONDS:g} s", file=sys.stderr)
         return 1

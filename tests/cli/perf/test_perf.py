@@ -127,6 +127,20 @@ def test_latencies_are_written_to_a_file(perf: Perf, tmp_path: Path) -> None:
     assert "Total count    =           30]" in file.read_text()
 
 
+def test_the_rate_and_the_latencies_are_drawn_over_time(perf: Perf, tmp_path: Path) -> None:
+    file = tmp_path / "run.svg"
+    perf("produce", "t", "-r", "1000", "-time", "1", "-i", "0.1", "--plot", str(file))
+    picture = file.read_text()
+    assert "perf produce t" in picture
+    assert picture.count("<polyline") == 4
+
+
+def test_a_plot_without_intervals_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["perf", "produce", "t", "-i", "0", "--plot", str(tmp_path / "run.svg")])
+    assert "--plot draws a point for each interval" in capsys.readouterr().err
+
+
 def test_the_summary_has_the_settings_without_secrets(perf: Perf) -> None:
     summary = perf("produce", "t", "-m", "1", "--auth-plugin", "token", "--auth-params", "token:canary")
     assert summary["settings"]["num_messages"] == 1
