@@ -10,7 +10,7 @@ event carries the number of its attachment or request, and the machine drops tho
 keeps only the connection of the current attachment: one that is assigned late is left at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from google.protobuf.message import Message
@@ -56,7 +56,6 @@ from pulsar_actors.machines.handle_lifetime import (
     Retire,
 )
 from pulsar_actors.machines.lookup_events import LookupTarget
-from pulsar_actors.machines.machine_history import MachineHistory
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
@@ -100,17 +99,12 @@ class CloseableActor(MachineActor[M]):
         self.pending_calls = link.pending_calls
         self.created = link.created
         self.ended = link.ended
-        self._lifetime = HandleLifetime()
+        self._lifetime: HandleLifetime | None = None  # made when it changes: it would be a fortieth of an idle producer
 
     @property
     def name_in_errors(self) -> str:
         """The name of the handle in errors."""
         raise NotImplementedError
-
-    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
-        """Iterate over the histories of the machine and of the lifetime."""
-        yield from super().histories()
-        yield str(self), self._lifetime.history
 
     def on_start(self) -> None:
         """Register with the guardian, which ends this actor with the client, and open the machine."""
@@ -138,6 +132,8 @@ class CloseableActor(MachineActor[M]):
         self.finish()
 
     def _advance(self, event: HandleReleased | HandleNotCreated | MachineEnded) -> None:
+        if self._lifetime is None:
+            self._lifetime = HandleLifetime(self.machine)
         for effect in self._lifetime.handle(event, self.loop.now()):
             if isinstance(effect, EndMachine):
                 self.feed(effect.request)
@@ -155,8 +151,8 @@ class CloseableActor(MachineActor[M]):
         self.pending_calls.fail(effect.token, effect.error)
 
     def _ended(self, effect: HandleEnded) -> None:
-        closed = AlreadyClosed(f"{self.name_in_errors} is closed")
-        self.end(closed if effect.error is None else self._noted(effect.error))
+        error = effect.error or AlreadyClosed(f"{self.name_in_errors} is closed")
+        self.end(error if isinstance(error, AlreadyClosed) else self._noted(error))
         self._advance(MachineEnded())
 
     def _noted(self, error: E) -> E:
