@@ -7,6 +7,7 @@ import pykka
 import pytest
 
 from pulsar_actors.exceptions import InternalError
+from pulsar_actors.machines.machine_history import MachineHistory
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, LoopActor, MachineActor, forget_all_actors, tell
 from pulsar_actors.runtime.loop import Loop
@@ -260,6 +261,7 @@ class Toy(StateMachine, chart=None):
     def __init__(self) -> None:
         """Begin anywhere: there is no chart."""
         self.state = HERE
+        self.history = MachineHistory()
 
     def handle(self, event: Any, now: float) -> list[Any]:
         if isinstance(event, Go):
