@@ -68,8 +68,8 @@ class StateMachine:
     def __init__(self, whole: "StateMachine | None" = None) -> None:
         """Begin in the initial state. A machine that is part of another uses the timers and the history of that one."""
         self.state: Enum = self.running.chart.initial
-        self.timers = Timers() if whole is None else whole.timers
-        self.history = MachineHistory() if whole is None else whole.history
+        self.timers: Timers = Timers() if whole is None else whole.timers
+        self.history: MachineHistory = MachineHistory() if whole is None else whole.history
 
     @property
     def is_over(self) -> bool:

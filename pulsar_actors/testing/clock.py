@@ -7,6 +7,7 @@ thread sleeps and reads the clock as ever. A program that did `from time import 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import SupportsIndex
 
 from pulsar_actors.simulation.world import EPOCH_MS, World
 
@@ -16,9 +17,9 @@ def virtual_clock(world: World) -> Iterator[None]:
     """Let the threads of a world have its time."""
     sleep, wall, monotonic = time.sleep, time.time, time.monotonic
 
-    def virtual_sleep(seconds: float) -> None:
+    def virtual_sleep(seconds: float | SupportsIndex) -> None:
         if world.is_here():
-            world.block(_never, max(0.0, seconds))
+            world.block(_never, max(0.0, float(seconds)))
         else:
             sleep(seconds)
 

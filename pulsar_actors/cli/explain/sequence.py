@@ -87,7 +87,7 @@ def cause_of(change: StateChange, names: Iterable[str]) -> str | None:
         Origin.CONNECTION: connections[0] if len(connections) == 1 else None,
     }
     cause = causes.get(ORIGINS.get(change.event))
-    return cause if cause in names and cause != lifeline_of(change) else None
+    return None if cause is None or cause not in names or cause == lifeline_of(change) else cause
 
 
 def _is_connection(name: str) -> bool:
