@@ -73,6 +73,13 @@ def test_a_client_tells_of_all_that_it_has_in_the_order_in_which_it_happened(cli
         assert set(handle.history()) < set(history)
 
 
+def test_the_time_of_a_change_is_the_same_whoever_is_asked(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url, io_threads=4) as client:
+        producers = [client.create_producer(f"t-{number}") for number in range(8)]
+        whole = set(client.history())
+        assert all(set(producer.history()) <= whole for producer in producers)
+
+
 def test_what_has_ended_stays_in_the_history_of_the_client(broker: EmbeddedBroker) -> None:
     with pulsar.Client(broker.service_url) as client:
         client.create_producer("t").close()

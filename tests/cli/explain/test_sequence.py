@@ -75,6 +75,15 @@ def test_a_picture_tells_states_events_errors_times_and_pauses() -> None:
     assert {"+0.000 s", "+0.100 s", "+2.500 s", "2.4 s later"} <= set(said)
 
 
+def test_a_pause_is_a_gap_between_the_boxes() -> None:
+    def distance(pause: float) -> int:
+        root = ET.fromstring(draw_sequence([FOUND, LOST._replace(time=FOUND.time + pause)]))  # noqa: S314 - our own
+        first, second = (int(box.get("y", "")) for box in root.iter(f"{SVG}rect") if box.get("class") == "box")
+        return second - first
+
+    assert distance(0.9) == distance(0.001) < distance(1.1) == distance(60.0)
+
+
 def test_the_state_of_a_part_is_told_from_that_of_the_whole() -> None:
     part = change(PRODUCER, "machine_ended", dest="GONE")._replace(chart="handle_lifetime")
     assert "handle_lifetime GONE" in texts(draw_sequence([part]))
