@@ -106,6 +106,7 @@ def test_a_mark_sets_a_fault_for_its_test_alone(ran: Ran, pytester: pytest.Pytes
             producer.send(b"y")
             assert producer.stats().reconnects == 1
             assert [fault.happened for fault in pulsar_faults] == [1, 1]
+            assert ["Close" in repr(fault) for fault in pulsar_faults] == [True, False]
 
         @pytest.mark.pulsar_fault("send", "drop", times=None)
         class TestOfAClass:

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pykka
 import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import Settings
+from pulsar_actors.broker.fault_rules import Fault
 from pulsar_actors.simulation.scheduler import OutOfTime, SeedFailed, TasksFailed
 from pulsar_actors.testing import NetworkConditions, Simulation, explore
 
@@ -159,14 +161,19 @@ def test_an_error_that_was_asked_for_does_not() -> None:
 
 
 def test_an_error_of_the_test_itself_is_not_hidden_by_what_still_runs() -> None:
+    closes: list[Fault] = []
+
     def fail(simulation: Simulation) -> None:
         simulation.start(worker, simulation.client(), [])
-        simulation.broker.faults.on("close_consumer", times=None).drop()
         simulation.sleep(1)
+        closes.append(simulation.broker.faults.on("close_consumer", times=None).drop())
         raise AssertionError("of the test")
 
+    before = pykka.ActorRegistry.get_all()
     with pytest.raises(AssertionError, match="of the test"):
         play(fail)
+    assert closes[0].happened == 0  # nobody waits for a client to close
+    assert pykka.ActorRegistry.get_all() == before
 
 
 def test_a_condition_that_does_not_come_true_is_a_timeout() -> None:
@@ -246,6 +253,8 @@ def test_a_seed_that_fails_is_named_with_the_command_that_plays_it_alone() -> No
 
 
 def test_the_network_can_be_bad_and_nothing_is_lost() -> None:
+    reconnects: list[int] = []
+
     def send_and_receive(simulation: Simulation) -> None:
         client = simulation.client()
         consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
@@ -256,5 +265,8 @@ def test_the_network_can_be_bad_and_nothing_is_lost() -> None:
             message = consumer.receive()
             seen.add(message.data())
             consumer.acknowledge(message)
+        reconnects.append(client.stats().reconnects)
 
-    explore(10, send_and_receive, network=NetworkConditions(cut=0.02, spike=0.02))
+    explore(10, send_and_receive, network=NetworkConditions(cut=0.05, spike=0.02))
+    assert len(reconnects) == 10
+    assert sum(reconnects) > 0
