@@ -48,6 +48,7 @@ BELOW: dict[str, set[str]] = {
     "cli": UNDER_CLIENT | {"client", "schema", "broker", "spark", "simulation"},
     "__main__": {"cli", "version"},
     "schema": UNDER_CLIENT | {"client"},
+    "prometheus": UNDER_CLIENT | {"client"},
     "testing": UNDER_CLIENT | {"client", "asyncio", "broker", "simulation"},
     "tableview": {"client"},
     "functions": set(),

@@ -110,6 +110,7 @@ def start_consumer(
         reports_ids=start is not None,
         compacted=options.is_read_compacted,
         reports_entries=bool(options.unacked_messages_timeout_ms),
+        size=_payload_size,
     )
     actor = ConsumerActor(
         registration,
@@ -143,6 +144,10 @@ def start_consumer(
     )
     context.start(actor, state)
     return state
+
+
+def _payload_size(message: Message) -> int:
+    return len(message.data())
 
 
 def decoder_of(options: ConsumerOptions) -> DecodeMessage:

@@ -152,8 +152,8 @@ class Consumer(ReceivePath, ReceivingHandle):
         messages = as_sequence(message)
         for target, one in zip([ack_target_in(self, one) for one in messages], messages, strict=True):
             count = one.redelivery_count() if isinstance(one, Message) else 0
-            self._nacked += 1
             if target is not None:
+                target.owner.negatively_acknowledged += 1
                 tell(target.owner.address, NegativeAcknowledge(target.generation, ((target.message_id, count),)))
 
     def reconsume_later(

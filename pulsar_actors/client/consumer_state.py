@@ -70,7 +70,7 @@ AnyReceivingState: TypeAlias = ReceivingState[Any, Any]
 class ConsumerState(ReceivingState[ConsumerMachine, ReceiverQueue]):
     """The state of a consumer or a reader of one topic."""
 
-    __slots__ = ("ack_queue",)
+    __slots__ = ("ack_queue", "negatively_acknowledged")
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class ConsumerState(ReceivingState[ConsumerMachine, ReceiverQueue]):
     ) -> None:
         super().__init__(engine, link, machine, address, options, operation_timeout, receiver_queue, listeners)
         self.ack_queue = ack_queue
+        self.negatively_acknowledged = 0
 
 
 class ConsumerListeners(NamedTuple):

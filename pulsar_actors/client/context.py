@@ -61,6 +61,8 @@ class ClientContext:
     ) -> None:
         self.engine = engine
         self.open_states: WeakCollection[HandleState[Any]] = WeakCollection()
+        self.watchers: tuple[Callable[[HandleState[Any]], object], ...] = ()
+        """Called with each new state, for totals that include what has ended."""
         self.pending_calls = PendingCalls(engine.interleaving)  # calls of the client itself, and creations of handles
         self.counters = ClientCounters()
         url = ServiceUrl.parse(str(options.service_url))
@@ -117,6 +119,8 @@ class ClientContext:
         """
         created = state.link.created
         self.open_states.add(state)
+        for watch in self.watchers:
+            watch(state)
         created.add_done_callback(self.pending_calls.untrack)
         self.pending_calls.track(created)
         actor.begin()

@@ -54,7 +54,6 @@ class ReceivingHandle(Handle[AnyReceivingState]):
     def __init__(self, state: AnyReceivingState, what: str, client: object, topic: str | None = None) -> None:
         super().__init__(state, topic or str(TopicName.parse(state.options.topics[0])), what, client)
         self._receiver_queue: ReceiverQueueBase = state.receiver_queue
-        self._nacked: int = 0
         queue, has_listener = self._receiver_queue, state.listeners.runner is not None
         interceptors, event_caller = state.listeners.interceptors, state.listeners.event_caller
         if interceptors is None or event_caller is None:
@@ -97,10 +96,11 @@ class ReceivingHandle(Handle[AnyReceivingState]):
         """Return statistics of all topics together: queued and received messages, rates, and the last error."""
         self._refuse_if_forked()
         members, options = self._members(), self._state.options
+        queues = [state.receiver_queue for state in members]
         queued = self._receiver_queue.queued
-        opened = sum(state.receiver_queue.opened_messages for state in members)
+        opened = sum(queue.opened_messages for queue in queues)
         received = max(0, opened - self._receiver_queue.opened_count)
-        received_bytes = sum(state.receiver_queue.opened_bytes for state in members)
+        received_bytes = sum(max(0, queue.opened_bytes - queue.opened_size) for queue in queues)
         errors = (state.link.counters.last_error_text for state in members)
         return ConsumerStats(
             topic=self._topic,
@@ -112,8 +112,8 @@ class ReceivingHandle(Handle[AnyReceivingState]):
             received=received,
             received_bytes=received_bytes,
             acknowledged=sum(state.ack_queue.drained for state in members),
-            refused=self._nacked,
-            undecryptable=sum(state.receiver_queue.undecryptable for state in members),
+            refused=sum(state.negatively_acknowledged for state in members),
+            undecryptable=sum(queue.undecryptable for queue in queues),
             rates=self._meter.rates(received, received_bytes, self._state.engine.now()),
             reconnects=sum(state.link.counters.reconnects for state in members),
             last_error=next((error for error in errors if error is not None), None),

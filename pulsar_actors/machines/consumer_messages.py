@@ -150,8 +150,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     """The messages of one consumer: the guards and actions in the chart's order."""
 
     __slots__ = (
-        "_acks", "_consumer_id", "_incoming", "_is_reader", "_persistent", "_subscribed_epoch",
-        "connection", "generation", "trackers",
+        "_acks", "_consumer_id", "_incoming", "_persistent", "_subscribed_epoch",
+        "connection", "generation", "is_reader", "trackers",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913 - a part is built whole
@@ -171,7 +171,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         self._acks = acks
         self._consumer_id = consumer_id
         self._persistent = persistent
-        self._is_reader = is_reader
+        self.is_reader = is_reader
         self._subscribed_epoch = 0
         self._incoming = IncomingEntries(
             negative_acks=trackers.negative_acks,
@@ -247,7 +247,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         permits.arrived(self.generation, outcome.arrived)
         due = permits.returned(self.generation, outcome.returned)
         queued: Effects = [QueueEntries(tuple(outcome.deliver))] if outcome.deliver else []
-        if self._is_reader:
+        if self.is_reader:
             queued = [*_skipped(outcome), *queued, *_passed(outcome)]
         dead = [SendToDeadLetters(tuple(outcome.dead))] if outcome.dead else []
         judged = self._acknowledge_judged(outcome, now) if outcome.corrupt or outcome.acknowledge else ()
@@ -264,7 +264,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
                 [(entry, count) for one, count in handed for entry in self.trackers.chunks.chunks_of(one)], now
             )
         read: Effects = []
-        if self._is_reader and event.message_ids:
+        if self.is_reader and event.message_ids:
             read = self._acks.handle(AcknowledgeHandedOut(event.generation, event.message_ids[-1]), now)
         flow = self._flow(self.trackers.permits.handed_out(event.generation, event.messages))
         return [*read, *flow, *self._watch(now)]

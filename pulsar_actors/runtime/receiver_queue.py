@@ -59,7 +59,7 @@ SIZING: Final = -1
 
 
 class ReceiverQueueSettings(NamedTuple):
-    """The settings of one queue; `make` makes messages, and `decode` decodes their values.
+    """The settings of one queue: `make` makes messages, `decode` decodes their values, `size` gives that of a payload.
 
     With `reports_ids`, the actor gets the ids of handed-out messages, for readers. With `reports_entries`, the actor
     gets the id of an entry before its messages are handed out, for acknowledgement timeouts: afterwards would be too
@@ -74,6 +74,7 @@ class ReceiverQueueSettings(NamedTuple):
     compacted: bool = False
     reports_entries: bool = False
     schemas: SchemaVersions | None = None
+    size: Callable[[Any], int] = len
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -172,6 +173,13 @@ class ReceiverQueue(ReceiverQueueBase):
         """The number of queued messages that are in opened entries."""
         unmade = self._unmade
         return (0 if unmade is None else len(unmade.payloads)) + len(self._opened) + len(self.next_messages)
+
+    @property
+    def opened_size(self) -> int:
+        """The bytes of their payloads."""
+        unmade = self._unmade
+        made = (*self._opened, *self.next_messages)
+        return (0 if unmade is None else sum(map(len, unmade.payloads))) + sum(map(self._settings.size, made))
 
     @property
     def prefetches(self) -> bool:
@@ -374,12 +382,13 @@ class ReceiverQueue(ReceiverQueueBase):
 
     def _void_opened(self) -> None:
         """Drop the opened messages. Callers that are about to take from the slice find it empty."""
-        left = 0
+        left: list[Any] = []
         with suppress(IndexError):
             while True:
-                self.next_messages.pop()
-                left += 1
-        self._unreported += self._slice_size - left
+                left.append(self.next_messages.pop())
+        self.opened_messages -= len(left) + self.opened_count  # nobody has got them
+        self.opened_bytes -= sum(map(self._settings.size, left)) + self.opened_size
+        self._unreported += self._slice_size - len(left)
         self._slice_size = 0
         self._drop_opened()
 
