@@ -6,6 +6,7 @@ from typing import Any
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.handle import ClosedAtEnd
 from pulsar_actors.asyncio.listeners import UpdatesListener, called
+from pulsar_actors.client.history import History
 from pulsar_actors.client.table_view import TableView as SyncTableView
 from pulsar_actors.client.validation import callback as check_callback
 
@@ -68,6 +69,10 @@ class TableView(ClosedAtEnd):
     def is_connected(self) -> bool:
         """Return whether the view is connected to its brokers now. If not, it is trying to connect."""
         return self._view.is_connected()
+
+    def history(self) -> History:
+        """Return the last changes of state of the reader behind the view."""
+        return self._view.history()
 
     async def close(self) -> None:
         """End the updates. A second call does nothing. The view keeps its values.

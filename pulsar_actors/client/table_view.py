@@ -6,7 +6,7 @@ and keeps the values.
 """
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_actors.client.consumer_options import ReaderOptions, TableViewOptions
 from pulsar_actors.client.context import ClientContext
@@ -22,6 +22,9 @@ from pulsar_actors.exceptions import InvalidArgument, ProcessForked
 from pulsar_actors.runtime.future import copy_error
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.history import History
 
 __all__ = ["TableView", "create_table_view"]
 
@@ -99,6 +102,10 @@ class TableView(Closeable):
     def is_connected(self) -> bool:
         """Return whether the view is connected to its brokers now. If not, it is trying to connect."""
         return self._reader.is_connected()
+
+    def history(self) -> "History":
+        """Return the last changes of state of the reader behind the view."""
+        return self._reader.history()
 
     def close(self) -> None:
         """End the updates. A second call does nothing. The view keeps its values."""

@@ -101,6 +101,13 @@ def test_the_loss_of_a_connection_and_the_way_back_are_told_with_the_class_of_th
     assert steps(client.history(), "connection", "connection").count("READY") == 2
 
 
+def test_a_table_view_tells_of_its_reader(client: pulsar.Client) -> None:
+    view = client.create_table_view("t")
+    assert steps(view.history(), "consumer", "consumer")[-1] == "READY"
+    view.close()
+    assert steps(view.history(), "consumer", "consumer")[-1] == "CLOSED"
+
+
 def test_the_handles_of_several_topics_tell_of_each_of_them(broker: EmbeddedBroker, client: pulsar.Client) -> None:
     create_partitioned(broker, "p", 2)
     for handle in (client.create_producer("p"), client.subscribe("p", "s"), client.subscribe(["a", "b"], "s")):
