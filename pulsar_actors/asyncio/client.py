@@ -57,13 +57,6 @@ class Client(ClosedAtEnd):
         self._client = SyncClient(service_url, **kwargs)
         self._binding = LoopBinding(self._client, start_thread)
 
-    @classmethod
-    def on(cls, client: SyncClient, starting: Callable[[Callable[[], object]], object]) -> "Client":
-        """Make a client on a synchronous one, such as a simulated one. `starting` starts threads."""
-        made = cls.__new__(cls)
-        made._client, made._binding = client, LoopBinding(client, starting)  # noqa: SLF001 - it is this class's own
-        return made
-
     async def create_producer(
         self,
         topic: str,
@@ -283,3 +276,10 @@ def _pattern(topic: "str | Sequence[str]") -> "re.Pattern[str]":
         return re.compile(topic)
     except re.error as error:
         raise InvalidArgument(f"{topic!r} is no pattern: {error}") from None
+
+
+def client_on(client: SyncClient, starting: Callable[[Callable[[], object]], object]) -> Client:
+    """Make a client on a synchronous one, such as a simulated one. `starting` starts threads."""
+    made = Client.__new__(Client)
+    made._client, made._binding = client, LoopBinding(client, starting)  # noqa: SLF001 - of the class above  # pyright: ignore[reportPrivateUsage]
+    return made

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from pulsar_actors.asyncio.client import Client as AsyncioClient
+from pulsar_actors.asyncio.client import client_on
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.model.settings import Settings
@@ -151,7 +152,7 @@ class Simulation:
 
     def asyncio_client(self, **options: Any) -> AsyncioClient:  # noqa: ANN401 - those of the client
         """Make a client for `run_async`."""
-        return AsyncioClient.on(self.client(**options), self._world.spawn)
+        return client_on(self.client(**options), self._world.spawn)
 
     def start(self, function: Callable[..., Any], *arguments: Any, name: str | None = None) -> Caller:  # noqa: ANN401 - the function's
         """Start a thread with a function. `result()` of what is returned gives its result, once `ended` is true."""

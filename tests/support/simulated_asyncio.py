@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from pulsar_actors import asyncio as aio
+from pulsar_actors.asyncio.client import client_on
 from pulsar_actors.asyncio.transaction import Transaction
 from pulsar_actors.client.client import Client
 from pulsar_actors.exceptions import Timeout
@@ -28,7 +29,7 @@ class AsyncioClient:
         self.world = world
         self.dice = Dice(world.seed, "asyncio")
         self._loop = SimulatedEventLoop(world)
-        self._made = aio.Client.on(client, world.spawn)
+        self._made = client_on(client, world.spawn)
         self._caller = world.spawn(self._run, "event loop")
 
     def _run(self) -> None:
