@@ -70,6 +70,14 @@ def test_a_pool_of_workers_does_every_job_though_one_of_them_dies(run: Run) -> N
     assert sum(int(re.findall(r"\d+", share)[0]) for share in shares) == 40
 
 
+def test_a_worker_on_asyncio_does_every_job_and_ends_in_good_order(run: Run) -> None:
+    assert run("asyncio_worker.py") == [
+        *(f"try {attempt}: JSONDecodeError" for attempt in (1, 2, 3)),
+        "40 jobs done; given up: no job",
+        "the worker has ended",
+    ]
+
+
 def test_a_request_queue_answers_what_it_can_and_gives_up_on_the_rest(run: Run) -> None:
     lines = run("request_queue.py")
     assert "answer to 0: 3" in lines
