@@ -6,7 +6,7 @@ The numbers are read when Prometheus asks, so a message costs nothing. Counters 
 have ended. A topic with partitions is one topic.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -64,9 +64,11 @@ class PulsarCollector(Collector):
         snapshot = self._totals.snapshot()
         yield self._gauge("connections", "Connections to brokers.", snapshot.connections)
         yield self._gauge("pending_lookups", "Lookups without an answer.", snapshot.pending_lookups)
-        topics = {(topic,): totals for topic, totals in snapshot.producers.items()}
+        topics: dict[tuple[str, ...], ProducerTotals] = {(name,): one for name, one in snapshot.producers.items()}
         yield from self._families("producer", _PRODUCERS, ("topic",), topics)
-        subscriptions = {tuple(key): totals for key, totals in snapshot.consumers.items()}
+        subscriptions: dict[tuple[str, ...], ConsumerTotals] = {
+            tuple(key): one for key, one in snapshot.consumers.items()
+        }
         yield from self._families("consumer", _CONSUMERS, ("topic", "subscription"), subscriptions)
 
     def _gauge(self, name: str, text: str, value: int) -> Metric:
@@ -79,7 +81,7 @@ class PulsarCollector(Collector):
         kind: str,
         texts: dict[str, str],
         names: tuple[str, ...],
-        totals: "dict[tuple[str, ...], ProducerTotals] | dict[tuple[str, ...], ConsumerTotals]",
+        totals: "Mapping[tuple[str, ...], ProducerTotals | ConsumerTotals]",
     ) -> Iterator[Metric]:
         labels = (*self._labels, *(names if self._per_topic else ()))
         for field, text in texts.items():

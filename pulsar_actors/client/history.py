@@ -38,10 +38,10 @@ class History(tuple[StateChange, ...]):
         """Read a history from a file that `save` has written."""
         file = _file(path)
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or content.get("format") != FORMAT:
+            content: Any = json.loads(file.read_text(encoding="utf-8"))
+            if content["format"] != FORMAT:
                 raise ValueError(f"its format is not {FORMAT!r}")  # noqa: TRY301 - told as all that is wrong with it
-            return cls(_checked(change) for change in content["changes"])
+            return cls(map(_checked, content["changes"]))
         except (ValueError, KeyError, TypeError) as wrong:
             raise InvalidArgument(f"{str(path)!r} is no saved history: {wrong}") from None
 

@@ -207,8 +207,9 @@ def copy_error(error: E) -> E:
     """
     fresh = copy.copy(error)
     fresh.__cause__ = error.__cause__
-    if hasattr(error, "__notes__"):
-        fresh.__notes__ = [*error.__notes__]  # a caller may add one
+    notes: Any = getattr(error, "__notes__", None)
+    if notes is not None:
+        vars(fresh)["__notes__"] = [*notes]  # a caller may add one
     return fresh
 
 

@@ -5,7 +5,7 @@ thread sleeps and reads the clock as ever. A program that did `from time import 
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import SupportsIndex
 
@@ -13,7 +13,7 @@ from pulsar_actors.simulation.world import EPOCH_MS, World
 
 
 @contextmanager
-def virtual_clock(world: World) -> Iterator[None]:
+def virtual_clock(world: World) -> Generator[None, None, None]:
     """Let the threads of a world have its time."""
     sleep, wall, monotonic = time.sleep, time.time, time.monotonic
 

@@ -143,7 +143,8 @@ class Simulation:
     def client(self, **options: Any) -> Client:  # noqa: ANN401 - those of the client
         """Make a client of the broker, with these options of `Client`. It is on a host of its own."""
         host = f"client{len(self._clients) + 1}"
-        checked = ClientOptions(**{"service_url": self.broker.service_url, **options})
+        given: dict[str, Any] = {"service_url": self.broker.service_url, **options}
+        checked = ClientOptions(**given)
         engine = SimulatedEngine(self._world, host, checked.io_threads, checked.message_listener_threads)
         client = Client.on(engine, checked)
         self._clients.append(client)

@@ -52,7 +52,7 @@ def moves_as_declared(chart: Chart, state: Enum, row: Row) -> bool:
     machine = probe(chart, state)
     if row.guard:
         machine.switches[row.guard] = True
-    event = tuple.__new__(row.trigger, ())
+    event = tuple.__new__(row.trigger, [None] * len(getattr(row.trigger, "_fields", ())))
     effects = machine.handle(event, 7.0)
     return machine.state is (row.dest or state) and effects == ([(row.does, event, 7.0)] if row.does else [])
 

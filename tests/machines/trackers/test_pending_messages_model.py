@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ class _Model:
     item: PendingSend[int]
     written: bool = False
     ever: int = 0
-    receipts: int = 0
+    receipts: list[tuple[int, int]] = field(default_factory=list)
 
 
 class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
@@ -76,7 +76,7 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     def write(self) -> None:
         expected = [sent for sent in self.model if not sent.written] if self.bound else []
         assert self.queue.take_unwritten() == [sent.item for sent in expected]
-        assert [sent.item.next_frame for sent in expected] == [sent.receipts for sent in expected]
+        assert [sent.item.next_frame for sent in expected] == [len(sent.receipts) for sent in expected]
         for sent in expected:
             sent.written, sent.ever = True, sent.ever + 1
 
@@ -86,33 +86,39 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         head = next((sent for sent in self.model if sent.written), None) if current else None
         skips = self.queue.skips_head(self.generation - old, sequence_id)
         assert skips == (head is not None and sequence_id > head.item.highest_sequence_id)
-        answer = self.queue.receipt(self.generation - old, sequence_id, (9, sequence_id))
+        message_id = (9, sequence_id)
+        answer = self.queue.receipt(self.generation - old, sequence_id, message_id)
         if skips:
             assert answer is ReceiptVerdict.SKIPS_HEAD
         elif head is None or sequence_id < head.item.lowest_sequence_id:
             assert answer is ReceiptVerdict.IGNORED
         else:
-            self._receipt_for_the_head(head, answer)
+            self._receipt_for_the_head(head, message_id, answer)
 
     @precondition(lambda self: self.model and self.model[0].written)
     @rule(data=st.data(), dropped=st.booleans())
     def receipt_for_the_head(self, data: st.DataObject, dropped: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
         head = self.model[0]
         sequence_id = data.draw(st.integers(head.item.lowest_sequence_id, head.item.highest_sequence_id))
-        message_id = (-1, -1) if dropped else (9, sequence_id)
+        message_id = (-1, -1) if dropped else (9, data.draw(st.integers(0, 3)))
         answer = self.queue.receipt(self.generation, sequence_id, message_id)
-        self._receipt_for_the_head(head, answer)
+        self._receipt_for_the_head(head, message_id, answer)
         if isinstance(answer, StoredSend):
             assert answer.message_ids[-1] == message_id
 
-    def _receipt_for_the_head(self, head: _Model, answer: StoredSend | ReceiptVerdict) -> None:
-        head.receipts += 1
-        if head.receipts < head.item.frames:
+    def _receipt_for_the_head(
+        self, head: _Model, message_id: tuple[int, int], answer: StoredSend | ReceiptVerdict
+    ) -> None:
+        if head.item.frames > 1 and message_id != (-1, -1) and message_id in head.receipts:
+            assert answer is ReceiptVerdict.IGNORED  # it is of a chunk that has one
+            return
+        head.receipts.append(message_id)
+        if len(head.receipts) < head.item.frames:
             assert answer is ReceiptVerdict.CHUNK
             return
         assert isinstance(answer, StoredSend)
         assert answer.token == head.item.token
-        assert len(answer.message_ids) == head.item.frames
+        assert list(answer.message_ids) == head.receipts
         self.stored.append(answer.token)
         self._end(head)
 
