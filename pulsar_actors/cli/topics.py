@@ -128,6 +128,9 @@ def _position(position: Mapping[str, int]) -> str:
 def _peek(admin: AdminInterface, arguments: Namespace) -> Iterator[str]:
     """Show the first messages in the backlog of a subscription, which stay there."""
     topic = TopicName.parse(arguments.topic)
+    if arguments.subscription_name not in _ask(admin, "GET", f"{topic.rest_path}/subscriptions"):
+        # Pulsar would create it, and keep every message from then on.
+        raise _Refused(f"{topic} has no subscription {arguments.subscription_name!r}")
     count = _partitions(admin, topic)
     paths = [f"{topic.rest_path}{_PARTITION}{index}" for index in range(count)] if count else [topic.rest_path]
     left = arguments.num_messages

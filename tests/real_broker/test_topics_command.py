@@ -141,6 +141,7 @@ def test_a_topic_that_exists_is_not_created_again(topics: Topics, topic: str) ->
     assert topics("create", topic, status=1, says="failed: the broker answers 409") == []
 
 
-def test_a_subscription_that_does_not_exist_has_no_backlog(topics: Topics, topic: str) -> None:
+def test_a_subscription_that_does_not_exist_is_told_and_not_created(topics: Topics, topic: str) -> None:
     topics("create", topic)
-    assert topics("peek", topic, "-s", "nobody", status=1, says="404") == []
+    assert topics("peek", topic, "-s", "nobody", status=1, says="has no subscription 'nobody'") == []
+    assert json.loads(topics("stats", topic, "--json")[0])["subscriptions"] == {}
