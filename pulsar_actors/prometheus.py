@@ -38,7 +38,7 @@ _CONSUMERS = {
     "queued": "Messages that have arrived and were not handed out yet.",
 }
 _NOW = frozenset({"open", "pending", "pending_bytes", "queued"})
-"""What is of this moment, and may fall."""
+"""The fields that are gauges. The others are counters."""
 
 
 class PulsarCollector(Collector):

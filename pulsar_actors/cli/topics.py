@@ -34,10 +34,6 @@ _PARTITION: Final = "-partition-"
 Action = Callable[[AdminInterface, Namespace], Iterable[str]]
 
 
-class _Refused(PulsarException):
-    """An answer of the web server that is no success."""
-
-
 def run(arguments: Namespace) -> int:
     """Do what one of the actions does, and write its lines."""
     action: Action | None = arguments.action
@@ -53,6 +49,10 @@ def run(arguments: Namespace) -> int:
                 print(line)
     except (PulsarException, OSError) as fault:
         print(f"failed: {fault}", file=sys.stderr)
+        return 1
+    except (LookupError, TypeError, ValueError, AttributeError) as fault:
+        what = "what --admin-url answers is none of Pulsar's: is it the brokers' web server?"
+        print(f"failed: {what} ({type(fault).__name__}: {fault})", file=sys.stderr)
         return 1
     return 0
 
@@ -130,7 +130,7 @@ def _peek(admin: AdminInterface, arguments: Namespace) -> Iterator[str]:
     topic = TopicName.parse(arguments.topic)
     if arguments.subscription_name not in _ask(admin, "GET", f"{topic.rest_path}/subscriptions"):
         # Pulsar would create it, and keep every message from then on.
-        raise _Refused(f"{topic} has no subscription {arguments.subscription_name!r}")
+        raise PulsarException(f"{topic} has no subscription {arguments.subscription_name!r}")
     count = _partitions(admin, topic)
     paths = [f"{topic.rest_path}{_PARTITION}{index}" for index in range(count)] if count else [topic.rest_path]
     left = arguments.num_messages
@@ -199,17 +199,12 @@ def _partitions(admin: AdminInterface, topic: TopicName) -> int:
 
 def _ask(admin: AdminInterface, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - any JSON
     content = _checked(admin.call(method, path, body)).body
-    try:
-        return json.loads(content) if content else None
-    except ValueError as fault:
-        raise _Refused(
-            f"what --admin-url answers is none of Pulsar's: is it the brokers' web server? ({fault})"
-        ) from None
+    return json.loads(content) if content else None
 
 
 def _checked(answer: HttpResponse) -> HttpResponse:
     if answer.status not in (HTTPStatus.OK, HTTPStatus.NO_CONTENT):
-        raise _Refused(f"the broker answers {answer.status}: {parse_reason(answer.body)}")
+        raise PulsarException(f"the broker answers {answer.status}: {parse_reason(answer.body)}")
     return answer
 
 

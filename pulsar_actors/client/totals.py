@@ -1,4 +1,4 @@
-"""What a client has done in all, for systems that watch it: counts of each topic, also by handles that have ended.
+"""The totals of a client for monitoring systems: counts of each topic, those of handles that have ended included.
 
 A count of a monitoring system must never fall. So the counts of each producer and consumer are kept when it ends. That
 costs nothing while nobody asks: a client has `Totals` only with the first exporter.
@@ -56,7 +56,7 @@ class ConsumerKey(NamedTuple):
 
 
 COUNTED: Final = {ProducerTotals: 5, ConsumerTotals: 7}
-"""How many fields count from the beginning, and stay when a handle ends."""
+"""The number of fields that are counters: they are kept when a handle ends."""
 
 
 class Snapshot(NamedTuple):

@@ -169,6 +169,14 @@ class LoopActor(pykka.Actor):
         except Exception as bug:  # noqa: BLE001 - any exception here is a bug
             self._die(bug)
 
+    def handled(self, name: str, machine: StateMachine, event: Event) -> list[Effect]:
+        """Let a machine handle an event, log what that changes, and return the effects."""
+        recorded = machine.history.recorded
+        effects = machine.handle(event, self.loop.now())
+        if machine.history.recorded != recorded:
+            self.log_changes(name, machine.history, recorded)
+        return effects
+
     def log_changes(self, name: str, history: MachineHistory, since: int) -> None:
         """Log what a machine has recorded since its history had so many changes."""
         if LOG.is_debugging:
@@ -235,7 +243,7 @@ class MachineActor(LoopActor, Generic[M]):
     def feed(self, event: Event) -> None:
         """Let the machine handle an event, and perform its effects in their order."""
         machine, performs = self.machine, self.PERFORMS  # looked up once: each look-up takes long here
-        recorded = machine.history.recorded
+        recorded = machine.history.recorded  # as `handled`, but without a name for each batch of messages
         effects = machine.handle(event, self.loop.now())
         if machine.history.recorded != recorded:
             self.log_changes(str(self), machine.history, recorded)

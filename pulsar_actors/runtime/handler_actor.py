@@ -134,7 +134,7 @@ class CloseableActor(MachineActor[M]):
     def _advance(self, event: HandleReleased | HandleNotCreated | MachineEnded) -> None:
         if self._lifetime is None:
             self._lifetime = HandleLifetime(self.machine)
-        for effect in self._lifetime.handle(event, self.loop.now()):
+        for effect in self.handled(str(self), self._lifetime, event):
             if isinstance(effect, EndMachine):
                 self.feed(effect.request)
             elif isinstance(effect, Retire):

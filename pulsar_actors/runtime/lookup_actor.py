@@ -235,12 +235,7 @@ class LookupActor(LoopActor):
         pending = self._pending.get(lookup_id)
         if pending is None:
             return
-        history = pending.machine.history
-        recorded = history.recorded
-        effects = pending.machine.handle(event, self.loop.now())
-        if history.recorded != recorded:
-            self.log_changes(pending.name, history, recorded)
-        for effect in effects:
+        for effect in self.handled(pending.name, pending.machine, event):
             self._perform(lookup_id, pending, effect)
 
     def _perform(self, lookup_id: int, pending: PendingLookup, effect: object) -> None:

@@ -333,19 +333,14 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
                 ended = InvalidTxnStatusError("InvalidTxnStatus", "the transaction has ended already")
                 self._fail_calls((event.token,), ended)
             return
-        history = transaction.machine.history
-        recorded = history.recorded
-        effects = transaction.machine.handle(event, self.loop.now())
-        if history.recorded != recorded:
-            self.log_changes(transaction.name, history, recorded)
-        for effect in effects:
+        for effect in self.handled(transaction.name, transaction.machine, event):
             if isinstance(effect, StartTimer):
                 self.later(effect.delay, self._transaction_timer_over, (serial, effect.event))
             else:
                 perform = self.TRANSACTION_PERFORMS[type(effect)]
                 perform(self, serial, transaction, effect)
         if transaction.machine.is_over and self._transactions.pop(serial, None) is not None:
-            self._ended.append((transaction.name, history))
+            self._ended.append((transaction.name, transaction.machine.history))
             self.feed(TransactionOver())
 
     def _transaction_timer_over(self, timer: tuple[int, Event]) -> None:

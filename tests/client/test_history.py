@@ -20,7 +20,6 @@ from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.runtime.state_changes import NOTED
 from tests.support.life import until
-from tests.support.topics import create_partitioned
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_a_table_view_tells_of_its_reader(client: pulsar.Client) -> None:
 
 
 def test_the_handles_of_several_topics_tell_of_each_of_them(broker: EmbeddedBroker, client: pulsar.Client) -> None:
-    create_partitioned(broker, "p", 2)
+    broker.create_topic("p", partitions=2)
     for handle in (client.create_producer("p"), client.subscribe("p", "s"), client.subscribe(["a", "b"], "s")):
         history = handle.history()
         assert len({change.actor for change in history if change.dest == "READY"}) >= 2
@@ -192,6 +191,7 @@ def test_each_change_is_a_line_of_the_log_at_level_debug(
 ) -> None:
     with caplog.at_level(logging.DEBUG, "pulsar_actors"):
         producer = client.create_producer("t")
+        producer.close()
     lines = [record.getMessage() for record in caplog.records if record.levelno == logging.DEBUG]
     texts = {f"the {change.actor}: {change.without_actor()}" for change in producer.history()}
     assert texts <= set(lines)

@@ -1,4 +1,4 @@
-"""Who causes an event: for each event that changes a state, where the arrow of a sequence diagram begins.
+"""The origin of each event that changes a state: the lifeline at which its arrow in a sequence diagram begins.
 
 The machines need not know: an event has the same rows whoever sends it. So it is written here.
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 @unique
 class Origin(Enum):
-    """Who causes an event."""
+    """The origin of an event."""
 
     PROGRAM = "The user's program, by a call."
     BROKER = "A broker, by a command, an answer, or what becomes of its socket."

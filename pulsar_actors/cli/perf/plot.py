@@ -71,18 +71,42 @@ def draw_plot(title: str, points: Sequence[PlotPoint]) -> str:
 def thinned(points: Sequence[PlotPoint], most: int) -> list[PlotPoint]:
     """Return at most so many points: the worst of each group of neighbours."""
     size = -(-len(points) // most) or 1
-    groups = (points[at : at + size] for at in range(0, len(points), size))
-    return [
-        PlotPoint(
-            group[-1].at,
-            min(point.rate for point in group),
-            max(point.p50 for point in group),
-            max(point.p99 for point in group),
-            max(point.longest for point in group),
-            all(point.is_warm for point in group),
-        )
-        for group in groups
-    ]
+    return [_worst(points[at : at + size]) for at in range(0, len(points), size)]
+
+
+class PlotPoints:
+    """The points of a run, which may take days: when there are more than a picture shows, neighbours become one."""
+
+    def __init__(self) -> None:
+        self._points: list[PlotPoint] = []
+        self._group: list[PlotPoint] = []  # the worst of the intervals that are no point yet
+        self._grouped = 0
+        self._size = 1  # the intervals of a point
+
+    def add(self, point: PlotPoint) -> None:
+        """Add the next interval."""
+        self._group = [_worst([*self._group, point])]
+        self._grouped += 1
+        if self._grouped == self._size:
+            self._points += self._group
+            self._group, self._grouped = [], 0
+        if len(self._points) >= 2 * WIDTH:
+            self._points, self._size = thinned(self._points, WIDTH), 2 * self._size
+
+    def all(self) -> list[PlotPoint]:
+        """Return the points, at most so many that two stand in each column of pixels."""
+        return [*self._points, *self._group]
+
+
+def _worst(group: Sequence[PlotPoint]) -> PlotPoint:
+    return PlotPoint(
+        group[-1].at,
+        min(point.rate for point in group),
+        max(point.p50 for point in group),
+        max(point.p99 for point in group),
+        max(point.longest for point in group),
+        all(point.is_warm for point in group),
+    )
 
 
 def _latencies(points: Iterable[PlotPoint]) -> list[tuple[PlotPoint, dict[str, float]]]:

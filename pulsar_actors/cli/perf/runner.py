@@ -92,7 +92,7 @@ def _measure(arguments: Namespace, labels: ReportLabels, client: Client, set_up:
     if arguments.plot:
         _, _, measurement = arguments.parser.prog.rpartition(" ")
         title = f"perf {measurement} {arguments.topic}"
-        arguments.plot.write_text(draw_plot(title, report.points), encoding="utf-8")
+        arguments.plot.write_text(draw_plot(title, report.points.all()), encoding="utf-8")
     if not workers.stop(_DRAIN_SECONDS):
         print(f"failed: what was on its way did not arrive within {_DRAIN_SECONDS:g} s", file=sys.stderr)
         return 1

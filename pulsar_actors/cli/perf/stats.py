@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from pulsar_actors.cli.perf.plot import PlotPoint
+from pulsar_actors.cli.perf.plot import PlotPoint, PlotPoints
 from pulsar_actors.named_tuple import NamedTuple
 
 EXACT_BITS: Final = 11
@@ -187,12 +187,12 @@ class PerfReport:
         self._stream = stream
         self._labels = labels
         self._settings = settings
-        self.points: list[PlotPoint] = []
+        self.points = PlotPoints()
 
     def interval_line(self, since_start: float, interval: Interval, *, is_warm: bool) -> None:
         """Report one interval."""
         latencies = interval.latencies
-        self.points.append(
+        self.points.add(
             PlotPoint(since_start, interval.rate, latencies.at(50), latencies.at(99), latencies.at(100), is_warm)
         )
         if self._settings is None:

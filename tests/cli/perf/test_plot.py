@@ -1,8 +1,9 @@
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 
-from pulsar_actors.cli.perf.plot import HEIGHT, LEFT, WIDTH, PlotPoint, draw_plot, thinned
+from pulsar_actors.cli.perf.plot import HEIGHT, LEFT, WIDTH, PlotPoint, PlotPoints, draw_plot, thinned
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -71,6 +72,19 @@ def test_what_is_left_out_is_never_the_worst() -> None:
     assert max(each.longest for each in shown) == pytest.approx(7.0)
     assert shown[-1].at == 9999
     assert thinned(points[:5], WIDTH) == points[:5]
+
+
+def test_a_run_of_days_keeps_no_more_points_than_a_picture_shows_and_none_of_its_worst_is_lost() -> None:
+    points = PlotPoints()
+    for second in range(1, 100_001):
+        points.add(point(second, rate=3.0 if second == 54_321 else 1000.0, p50=0.7 if second == 9 else 0.001))
+        assert len(points.all()) <= 2 * WIDTH + 1
+    kept = points.all()
+    assert (kept[0].at < 200, kept[-1].at) == (True, 100_000)
+    steps = {later.at - earlier.at for earlier, later in pairwise(kept[:-1])}
+    assert len(steps) == 1  # the beginning is as fine as the end
+    assert min(each.rate for each in kept) == 3.0
+    assert max(each.longest for each in kept) == pytest.approx(7.0)
 
 
 def test_a_title_is_text_and_never_an_element() -> None:
