@@ -43,6 +43,12 @@ def safe_copy(broker: Broker, topic: str, out: str, checkpoint: Path, **read: st
     return given
 
 
+def unending(driver: dict[str, Any]) -> dict[str, Any]:
+    """The same driver, stuck at its last numbers: it cannot end before it is killed."""
+    column = slow("{n} >= 2900", 60_000)
+    return {**driver, "queries": [{"column": column, **query} for query in driver["queries"]]}
+
+
 @pytest.fixture
 def outs(broker: Broker, traffic: Traffic, topic: str) -> tuple[str, str]:
     """Two topics for copies of one that has all numbers."""
@@ -63,7 +69,7 @@ def test_a_driver_that_is_killed_continues_from_its_checkpoint(  # noqa: PLR0913
     plain, safe = outs
     to_plain = {"master": "local[2]", "queries": [copy(broker, topic, plain, tmp_path / "plain")]}
     to_safe = {"master": "local[2]", "queries": [safe_copy(broker, topic, safe, tmp_path / "safe")]}
-    with Driver(**to_plain) as first, Driver(**to_safe) as second:
+    with Driver(**unending(to_plain)) as first, Driver(**unending(to_safe)) as second:
         first.until(lambda: stored(broker, plain) > 1100)
         second.until(lambda: stored(broker, safe) > 1100)
         first.kill()
@@ -87,6 +93,7 @@ def test_no_message_is_lost_when_apache_pulsar_is_restarted(
             traffic.send(topic, NUMBERS, per_batch=100)
         broker.admin.create(out)
         query = copy(broker, topic, out, tmp_path / "plain", **{"pulsar.client.operationTimeoutMs": RESTART_MS})
+        query["column"] = slow("{n} >= 2500")  # so that it has not ended when the broker is killed
         with Driver(master="local[2,8]", queries=[query]) as process:
             process.until(lambda: stored(broker, out) > 1100)
             standalone.kill()
