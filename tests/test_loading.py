@@ -14,6 +14,7 @@ from tests.support.life import run_program
 ON_DEMAND: Final = {
     "consumers": "pulsar_actors.client.consumer",
     "their machine": "pulsar_actors.machines.consumer",
+    "the library that runs the machines": "transitions",
     "sets": "pulsar_actors.machines.multi_topics",
     "failover": "pulsar_actors.machines.auto_cluster_failover",
     "the clusters of a client": "pulsar_actors.client.service_info",
@@ -127,6 +128,29 @@ def test_a_process_may_fork_between_the_import_and_the_first_client() -> None:
     with EmbeddedBroker() as broker:
         ran = run_program(program, broker.service_url)
     assert ran.out.split() == ["0"], ran.err
+
+
+def test_no_loop_imports_anything_for_a_first_message() -> None:
+    """A child that is forked in the middle of it could never import it."""
+    program = """
+        import sys, threading
+        import pulsar_actors
+
+        def note(event, args):
+            if event == "import" and "pulsar-io" in threading.current_thread().name:
+                print(args[0])
+
+        with pulsar_actors.Client(sys.argv[1]) as client:
+            sys.addaudithook(note)
+            consumer = client.subscribe("t", "s")
+            producer = client.create_producer("t")
+            producer.send_async(b"x", lambda result, message_id: None)
+            producer.flush()
+            consumer.acknowledge(consumer.receive(20_000))
+    """
+    with EmbeddedBroker() as broker:
+        ran = run_program(program, broker.service_url)
+    assert (ran.code, ran.out) == (0, ""), ran.err
 
 
 def test_a_first_message_loads_no_codec_of_international_names() -> None:

@@ -34,8 +34,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from pulsar_actors.machines.chart import Chart, ChartError, Effect, Event, RunningChart, trigger_name
+from pulsar_actors.machines.chart import Chart, ChartError, Effect, Event, trigger_name
 from pulsar_actors.machines.machine_history import MachineHistory
+from pulsar_actors.machines.running_chart import RunningChart
 from pulsar_actors.named_tuple import NamedTuple
 
 

@@ -33,7 +33,8 @@ import pulsar_actors as pulsar
 from pulsar_actors.client import build_consumer
 from pulsar_actors.client.handle import state_of
 from pulsar_actors.client.send_callbacks import SendCallbacks
-from pulsar_actors.machines.chart import INTERNAL, Chart, Row, RunningChart
+from pulsar_actors.machines.chart import INTERNAL, Chart, Row
+from pulsar_actors.machines.running_chart import RunningChart
 from pulsar_actors.runtime import opened_entry
 from pulsar_actors.runtime.ack_queue import AckQueue
 from pulsar_actors.runtime.batch_builder import BatchBuilder

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from pulsar_actors.machines import chart
 from pulsar_actors.machines.chart import Row
+from pulsar_actors.machines.row_transitions import RowTransition
 from pulsar_actors.machines.state_machine import StateMachine
 
 IS_COUNTED: Final = "PULSAR_SIMULATION_ROWS" in os.environ
@@ -29,7 +29,7 @@ def counted(seed: object) -> Iterator[None]:
     if not IS_COUNTED:
         yield
         return
-    plain = chart._Transition.take
+    plain = RowTransition.take
 
     def take(self: Any, model: Any, event: Any, now: float, effects: list[Any]) -> bool:
         is_taken = plain(self, model, event, now, effects)
@@ -37,11 +37,11 @@ def counted(seed: object) -> Iterator[None]:
             _seeds[model.running.chart.name, id(self._row)].add(seed)
         return is_taken
 
-    chart._Transition.take = take  # type: ignore[method-assign]
+    RowTransition.take = take  # type: ignore[method-assign]
     try:
         yield
     finally:
-        chart._Transition.take = plain  # type: ignore[method-assign]
+        RowTransition.take = plain  # type: ignore[method-assign]
 
 
 def report() -> Iterator[str]:
