@@ -24,6 +24,7 @@ SPARK = Path(__file__).parent / "spark"
 PARTS = {
     "real-broker": "that use an Apache Pulsar, which they start; they need Java and Maven",
     "spark": "of Spark; they need Java and the extra `spark`",
+    "browser": "in a browser; they need Chromium with its driver, and the extra `browser`",
     "long": "that take long, and most seeds of the simulations",
 }
 """The tests that are left out, unless the option of this name is given."""

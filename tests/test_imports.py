@@ -18,7 +18,8 @@ PACKAGE = "pulsar_actors"
 ROOT = Path(__file__).resolve().parents[1]
 
 UNDER_CLIENT = {
-    *("compiling", "exceptions", "named_tuple", "result", "version", "wire", "machines", "machines.trackers", "runtime")
+    *("compiling", "exceptions", "named_tuple", "result", "version", "wire", "machines", "machines.trackers"),
+    *("runtime", "statecharts", "inspector"),
 }
 
 # Each floor, and the floors below it that it may import. A folder or module of the package that is not here is a fault.
@@ -33,6 +34,8 @@ BELOW: dict[str, set[str]] = {
     "machines.trackers": {"compiling", "exceptions", "named_tuple", "wire"},
     "machines": {"compiling", "exceptions", "named_tuple", "wire", "machines.trackers"},
     "runtime": {"compiling", "exceptions", "named_tuple", "wire", "machines", "machines.trackers"},
+    "statecharts": {"named_tuple", "machines"},
+    "inspector": {"exceptions", "named_tuple", "machines", "runtime", "statecharts"},
     "client": UNDER_CLIENT,
     "simulation": {"exceptions", "named_tuple", "wire", "machines", "machines.trackers", "runtime"},
     "broker": {
@@ -42,6 +45,7 @@ BELOW: dict[str, set[str]] = {
         "machines",
         "machines.trackers",
         "runtime",
+        "inspector",
     },  # never the client: it serves any
     "asyncio": UNDER_CLIENT | {"client"},
     "spark": UNDER_CLIENT | {"client", "schema"},

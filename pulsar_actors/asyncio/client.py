@@ -41,6 +41,7 @@ from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
 
 if TYPE_CHECKING:
     from pulsar_actors.asyncio.transaction import Transaction
+    from pulsar_actors.client.inspection import FaultyBroker, Inspector
 
 Listener = Callable[[Any, Message], object]
 _listener = optional(check_callback("a Consumer or a Reader, and a Message"))
@@ -250,6 +251,10 @@ class Client(ClosedAtEnd):
     def history(self) -> History:
         """Return the last changes of state of all that the client has. See the synchronous client."""
         return self._client.history()
+
+    def inspect(self, *, port: int = 0, broker: "FaultyBroker | None" = None) -> "Inspector":
+        """Serve a page for your browser that shows the state machines at work. See the synchronous client."""
+        return self._client.inspect(port=port, broker=broker)
 
     async def close(self) -> None:
         """Close all producers, consumers and readers, then the connections. A second call does nothing.

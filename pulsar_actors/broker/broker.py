@@ -5,7 +5,7 @@ called on the loop.
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from pulsar_actors.broker.faults import Faults
@@ -16,7 +16,7 @@ from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Directory, Node
 from pulsar_actors.broker.session.handlers import HANDLERS
 from pulsar_actors.broker.session.listeners import SessionListeners, WebListeners
-from pulsar_actors.broker.session.session import SessionContext
+from pulsar_actors.broker.session.session import Session, SessionContext
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Listener, Loop, Transport, TransportOwner
 from pulsar_actors.wire.errors import excerpt
@@ -64,6 +64,11 @@ class Broker:
     def connections(self) -> list[int]:
         """The numbers of the clients' open connections, which are counted from 1 in the order of arrival."""
         return [session.number for session in self._sessions]
+
+    @property
+    def sessions(self) -> Iterator[Session]:
+        """The clients' open connections."""
+        return iter(self._sessions)
 
     def listen(self) -> Node:
         """Open the ports of the first broker; OSError names a port that is taken."""

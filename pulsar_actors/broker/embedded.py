@@ -16,8 +16,9 @@ import ssl
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.faults import Faults
@@ -29,6 +30,10 @@ from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.exceptions import AlreadyClosed, InvalidArgument
 from pulsar_actors.runtime.thread_loop import ThreadLoop
 from pulsar_actors.runtime.tls import server_context
+
+if TYPE_CHECKING:
+    from pulsar_actors.inspector.server import Inspector
+    from pulsar_actors.inspector.snapshot import Snapshot
 
 __all__ = ["EmbeddedBroker"]
 
@@ -188,6 +193,30 @@ class EmbeddedBroker:
     def cut_connections(self) -> None:
         """End every connection of a client, as a network failure does. The ports stay open."""
         self.call(lambda inside: inside.cut_connections())
+
+    def inspect(self, *, port: int = 0) -> "Inspector":
+        """Serve a page for your browser that shows connections, topics and subscriptions, with faults to click.
+
+        Return it; `url` is its address, which has a secret in it. It is served on the loopback address, at a free port
+        or the given one.
+        """
+        from pulsar_actors.broker import inspection, session  # noqa: PLC0415 - few programs look at it
+        from pulsar_actors.inspector.server import Inspector  # noqa: PLC0415 - the same
+        from pulsar_actors.inspector.site import Site  # noqa: PLC0415 - the same
+
+        def snapshot() -> "Snapshot":
+            loop = self._loop
+            assert loop is not None  # noqa: S101 - there is one after the start
+            return self.call(lambda inside: inspection.snapshot(inside, loop))
+
+        self._running()
+        return Inspector(Site(snapshot, (session,), self.offered_faults()), port)
+
+    def offered_faults(self) -> dict[str, Callable[[], object]]:
+        """Return faults to click, by their labels: for the page of a client, `client.inspect(broker=broker)`."""
+        from pulsar_actors.broker.inspection import OFFERED  # noqa: PLC0415 - few programs look at it
+
+        return {label: partial(self.call, fault) for label, fault in OFFERED.items()}
 
     def call(self, function: Callable[[Broker], T]) -> T:
         """Call a function with the broker on the broker's loop; returns its result, or raises its error.

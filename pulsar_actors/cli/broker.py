@@ -53,6 +53,8 @@ def run(arguments: Namespace) -> int:
             for name in arguments.token_for:
                 assert tokens is not None  # noqa: S101 - there are some if any are asked for
                 print(f"token        {tokens.issue(name)}  for {name}")
+            if arguments.watch:
+                print(f"page         {broker.inspect().url}")
             print("ready; everything is kept in memory, and Ctrl-C ends it", flush=True)
             wait_for_ctrl_c()
     except (OSError, InvalidArgument, UnicodeDecodeError) as fault:
@@ -150,6 +152,11 @@ def configure(parser: ArgumentParser) -> None:
         help="create a partitioned topic; may be given several times",
     )
     parser.add_argument("--log-level", choices=LEVELS, help="write the log to the standard error (default: no log)")
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="serve a page for your browser that shows connections, topics and subscriptions, with faults to click",
+    )
     access = parser.add_argument_group("who may connect (default: everybody; with several of these, one is enough)")
     access.add_argument("--token-secret-file", metavar="FILE", help="those with a token signed with the secret in it")
     access.add_argument(

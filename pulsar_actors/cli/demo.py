@@ -12,6 +12,7 @@ from typing import Final, TextIO
 from pulsar_actors.cli.broker import BrokerProcess
 from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument
 from pulsar_actors.cli.demo_traffic import MIN_SIZE, CuttableEngine, Traffic
+from pulsar_actors.cli.demo_watch import watch
 from pulsar_actors.cli.pipeline import show_pipeline
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
@@ -28,6 +29,8 @@ _OPERATION_TIMEOUT = 10.0
 def run(arguments: Namespace) -> int:
     """Run the demo. The exit status is 1 if a check has failed, otherwise 0."""
     try:
+        if arguments.watch:
+            return watch(arguments)
         if arguments.service_url:
             return _run_on(arguments, "your broker", arguments.service_url)
         with BrokerProcess() as broker:
@@ -146,6 +149,11 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--service-url", help="a broker of yours, such as pulsar://localhost:6650 (default: one in memory)"
+    )
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="instead, send and receive steadily until Ctrl-C, and show the state machines at work in your browser",
     )
     parser.add_argument("--no-spark", action="store_true", help="do without the pipeline on Spark, which takes longest")
 

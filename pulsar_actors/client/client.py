@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pulsar_actors.client.consumer import Consumer
     from pulsar_actors.client.consumer_options import ConsumerOptions
     from pulsar_actors.client.history import History
+    from pulsar_actors.client.inspection import FaultyBroker, Inspector
     from pulsar_actors.client.interceptors import ConsumerEventListener, ConsumerInterceptor, ReaderInterceptor
     from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger
     from pulsar_actors.client.policies import (
@@ -606,6 +607,21 @@ class Client(Closeable):
         from pulsar_actors.client.history import History  # noqa: PLC0415 - see the top
 
         return History.of(self._context.guardian)
+
+    def inspect(self, *, port: int = 0, broker: "FaultyBroker | None" = None) -> "Inspector":
+        """Serve a page for your browser that shows the state machines at work, and return it; `url` is its address.
+
+        Nobody else can read it: it is served on the loopback address, and its address has a secret in it.
+
+        port = 0
+            The port to serve it on; 0 takes a free one.
+        broker = None
+            An `EmbeddedBroker`, whose faults can be clicked on the page.
+        """
+        from pulsar_actors.client.inspection import inspect  # noqa: PLC0415 - see the top
+
+        self._shutdown.refuse_if_forked()
+        return inspect(self._context, self._service_switch.info.service_url, broker, port)
 
     # The end.
 

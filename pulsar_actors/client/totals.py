@@ -18,7 +18,7 @@ from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.fork import forget_on_fork
 from pulsar_actors.wire.topic_name import TopicName
 
-__all__ = ["ConsumerKey", "ConsumerTotals", "ProducerTotals", "Snapshot", "Totals"]
+__all__ = ["COUNTED", "ConsumerKey", "ConsumerTotals", "ProducerTotals", "Snapshot", "Totals", "totals_of"]
 
 
 class ProducerTotals(NamedTuple):
@@ -86,7 +86,7 @@ class Totals:
         with self._lock:
             sums: dict[str | ConsumerKey, tuple[int, ...]] = dict(self._ended)
             for state in self._open.values():
-                key, totals = _read(state)
+                key, totals = totals_of(state)
                 sums[key] = _sum(sums.get(key, ()), totals)
         producers = {key: ProducerTotals(*values) for key, values in sums.items() if isinstance(key, str)}
         consumers = {key: ConsumerTotals(*values) for key, values in sums.items() if isinstance(key, ConsumerKey)}
@@ -107,12 +107,13 @@ class Totals:
         """Keep the counts of a handle that has ended."""
         with self._lock:
             if self._open.pop(id(state), None) is not None:
-                key, totals = _read(state)
+                key, totals = totals_of(state)
                 counted = tuple(totals)[: COUNTED[type(totals)]]
                 self._ended[key] = _sum(self._ended.get(key, ()), counted)
 
 
-def _read(state: ProducerState | ConsumerState) -> tuple[str | ConsumerKey, ProducerTotals | ConsumerTotals]:
+def totals_of(state: ProducerState | ConsumerState) -> tuple[str | ConsumerKey, ProducerTotals | ConsumerTotals]:
+    """Return the totals of one producer or consumer, and whose they are."""
     counters = state.link.counters
     is_open = 0 if state.closed is not None else 1
     opened = 1 if counters.attachments else 0

@@ -72,6 +72,10 @@ class StateMachine:
         self.timers: Timers = Timers() if whole is None else whole.timers
         self.history: MachineHistory = MachineHistory() if whole is None else whole.history
 
+    def with_parts(self) -> "list[StateMachine]":
+        """Return the machine, and its parts."""
+        return [self, *(part for name in self._parts for part in getattr(self, name).with_parts())]
+
     @property
     def is_over(self) -> bool:
         """True in a state that the machine never leaves."""

@@ -131,9 +131,19 @@ class LoopActor(pykka.Actor):
     def missed(self, message: Any) -> None:  # noqa: ANN401 - as received
         """Answer a message that came after the end, or that ended the actor by a bug, if an answer is awaited."""
 
-    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
-        """Iterate over the histories of the actor's machines, with the name of each. Any thread may."""
+    def machines(self) -> Iterator[tuple[str, StateMachine]]:
+        """Iterate over the actor's machines, with the name of each. Any thread may."""
         return iter(())
+
+    def ended_histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of its machines that ended last, with the name of each. Any thread may."""
+        return iter(())
+
+    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the machines that ended last, and of the present ones."""
+        yield from self.ended_histories()
+        for name, machine in self.machines():
+            yield name, machine.history
 
     def log_fields(self) -> Fields:
         """Return whom the actor's lines in the log are about."""
@@ -256,9 +266,9 @@ class MachineActor(LoopActor, Generic[M]):
         if machine.state in machine.final_states:
             self.over()
 
-    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
-        """Iterate over the histories of the actor's machines."""
-        yield str(self), self.machine.history
+    def machines(self) -> Iterator[tuple[str, StateMachine]]:
+        """Iterate over the actor's machines."""
+        yield str(self), self.machine
 
     def time_over(self, event: Event) -> None:
         """Feed the machine the event of a timer."""

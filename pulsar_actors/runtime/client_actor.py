@@ -32,8 +32,9 @@ from pulsar_actors.machines.connection_events import RegisterHandler
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.runtime.actor import ActorDied, ActorRef, MachineActor, actor_of, tell
+from pulsar_actors.runtime.actor import ActorDied, ActorRef, LoopActor, MachineActor, actor_of, tell
 from pulsar_actors.runtime.connection_actor import (
     ConnectionEnded,
     ConnectionInUse,
@@ -127,13 +128,23 @@ class ClientActor(MachineActor[ClientClose]):
     def __str__(self) -> str:
         return "the client"
 
-    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
-        """Iterate over the histories of all actors of the client, and of the last ones that have ended."""
-        yield from super().histories()
-        yield from tuple(self._ended)  # these copies are each made in one step: other threads ask
+    def machines(self) -> Iterator[tuple[str, StateMachine]]:
+        """Iterate over the machines of all actors of the client."""
+        yield from super().machines()
+        for actor in self._actors():
+            yield from actor.machines()
+
+    def ended_histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the actors that ended last, and of what ended last in the present ones."""
+        yield from tuple(self._ended)
+        for actor in self._actors():
+            yield from actor.ended_histories()
+
+    def _actors(self) -> Iterator[LoopActor]:
+        """Iterate over the present actors of the client. Each copy is made in one step: other threads ask."""
         lookup = () if self._lookup is None else (self._lookup,)
         for address in (*lookup, *self._connections, *tuple(self._handles)):
-            yield from actor_of(address).histories()
+            yield actor_of(address)
 
     def on_start(self) -> None:
         """Start the checks for idle connections."""

@@ -37,7 +37,7 @@ from pulsar_actors.machines.lookup_events import (
     ServiceChanged,
 )
 from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
-from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.connection_pool import Service
@@ -144,11 +144,14 @@ class LookupActor(LoopActor):
         self._serial = 0
         self._ended: deque[tuple[str, MachineHistory]] = deque(maxlen=MOST_ENDED)
 
-    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
-        """Iterate over the histories of the pending lookups, and of the last ones that have ended."""
-        yield from tuple(self._ended)
+    def machines(self) -> Iterator[tuple[str, StateMachine]]:
+        """Iterate over the pending lookups."""
         for pending in tuple(self._pending.values()):
-            yield pending.name, pending.machine.history
+            yield pending.name, pending.machine
+
+    def ended_histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the lookups that ended last."""
+        yield from tuple(self._ended)
 
     def receive(self, message: object) -> None:
         """Take new lookups, and answers."""

@@ -38,7 +38,7 @@ from pulsar_actors.machines.consumer_events import DropTransactionalAcks
 from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.machines.producer_events import DropTransaction
-from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.machines.transaction import TransactionMachine
 from pulsar_actors.machines.transaction_coordinator import CoordinatorHandler
@@ -177,12 +177,15 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def __str__(self) -> str:
         return f"transaction coordinator {self._coordinator}"
 
-    def histories(self) -> Iterator[tuple[str, MachineHistory]]:
-        """Iterate over the histories of the coordinator, its transactions, and the last ones that have ended."""
-        yield from super().histories()
-        yield from tuple(self._ended)
+    def machines(self) -> Iterator[tuple[str, StateMachine]]:
+        """Iterate over the coordinator and its transactions."""
+        yield from super().machines()
         for transaction in tuple(self._transactions.values()):
-            yield transaction.name, transaction.machine.history
+            yield transaction.name, transaction.machine
+
+    def ended_histories(self) -> Iterator[tuple[str, MachineHistory]]:
+        """Iterate over the histories of the transactions that ended last."""
+        yield from tuple(self._ended)
 
     def on_start(self) -> None:
         """Register with the guardian, which closes this actor with the client, and find the coordinator."""

@@ -61,6 +61,16 @@ def test_the_broker_prints_its_addresses_and_ends_on_ctrl_c_without_a_traceback(
         assert (process.returncode, out, errors) == (0, "stopped\n", "")
 
 
+def test_with_watch_there_is_a_page() -> None:
+    with running(*FREE, "--watch", "--topic", "orders") as process:
+        (url,) = re.findall(r"^page         (http://127\.0\.0\.1:\d+/\S+/)$", lines_until_ready(process), re.MULTILINE)
+        with urlopen(f"{url}snapshot", timeout=20) as answer:  # noqa: S310 - our own
+            shown = json.load(answer)["shown"]
+        assert [one["name"] for one in shown] == ["persistent://public/default/orders"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
 def test_a_port_that_is_in_use_is_an_error_of_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = str(held.getsockname()[1])

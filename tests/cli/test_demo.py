@@ -1,11 +1,15 @@
 import io
+import json
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -15,6 +19,7 @@ from pulsar_actors.cli import demo
 from pulsar_actors.cli.demo import Progress
 from pulsar_actors.cli.demo_traffic import Traffic
 from pulsar_actors.wire import PulsarApi_pb2 as pb
+from tests.support.life import until
 
 COUNT = "3000"
 DEMO = ("-m", "pulsar_actors", "demo")
@@ -251,3 +256,56 @@ def test_a_line_is_never_longer_than_the_terminal_is_wide(narrow: int) -> None:
     stream = Terminal()
     Progress(stream, 4).show(1, "x" * 100)
     assert len(stream.getvalue()) == narrow  # the return, and one less than there are columns
+
+
+def shown_by(process: "subprocess.Popen[str]") -> Callable[[], dict[str, Any]]:
+    """Return a function that reads what the page of a demo shows, by the first word of the names."""
+    assert process.stdout is not None
+    url = process.stdout.readline().split()[1]
+    assert process.stdout.readline() == "ready; Ctrl-C ends it\n"
+
+    def shown() -> dict[str, Any]:
+        with urllib.request.urlopen(f"{url}snapshot", timeout=20) as answer:  # noqa: S310 - our own
+            return {one["name"].partition(" ")[0]: one for one in json.load(answer)["shown"]}
+
+    return shown
+
+
+@contextmanager
+def watched(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-W", "error", *DEMO, "--watch", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_with_watch_messages_flow_until_ctrl_c_and_a_page_shows_them() -> None:
+    with watched() as process:
+        shown = shown_by(process)
+        until(lambda: shown()["producer"]["counters"]["sent"] > 50)
+        until(lambda: shown()["consumer"]["counters"]["received"] > 50)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    assert re.fullmatch(
+        r"sent         \d+ messages, of which \d+ are stored\n"
+        r"received     \d+, and 0 again\n"
+        r"verified     each is what was sent, in order, and none is missing\n",
+        out,
+    )
+
+
+def test_with_watch_your_broker_may_fail_and_nothing_is_lost(broker: EmbeddedBroker) -> None:
+    with watched("--service-url", broker.service_url) as process:
+        shown = shown_by(process)
+        until(lambda: shown()["consumer"]["counters"]["received"] > 50)
+        for cuts in range(1, 4):
+            broker.cut_connections()
+            until(lambda cuts=cuts: shown()["producer"]["counters"]["reconnects"] == cuts)
+        until(lambda: shown()["producer"]["gauges"]["pending"] < 50)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    assert "verified     each is what was sent, in order, and none is missing\n" in out

@@ -44,7 +44,7 @@ DEVIATIONS: Final[dict[tuple[str, str], str]] = {
 """Arguments of ours alone, with the reason."""
 
 ADDED: Final = {
-    "Client": {"create_table_view", "get_service_info", "history", "new_transaction", "stats"},
+    "Client": {"create_table_view", "get_service_info", "history", "inspect", "new_transaction", "stats"},
     "Producer": {"history", "is_open", "send_many", "stats"},
     "Consumer": {
         *("batch_receive", "reconsume_later", "get_broker_consumer_stats", "has_reached_end_of_topic", "is_connected"),

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.cli.statecharts.command import find_charts
+from pulsar_actors.cli.statecharts.command import all_charts
 from pulsar_actors.machines import consumer, producer
 from pulsar_actors.machines.chart import Chart, IllegalEvent, Row, trigger_name
 from pulsar_actors.machines.state_machine import StateMachine
 from tests.machines.mutants import Fault, row_of
 
-CHARTS = {chart.name: chart for chart, _ in find_charts()}
+CHARTS = {chart.name: chart for chart, _ in all_charts()}
 SETS = {  # of states, by chart, by the name that the chart's module gives to each
     chart.name: {
         name: value
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, tuple) and value and set(value) <= set(chart.states)
     }
-    for chart, module in find_charts()
+    for chart, module in all_charts()
 }
 PAIRS = [
     pytest.param(chart, state, trigger, id=f"{chart.name}-{state.name}-{trigger_name(trigger)}")

@@ -113,7 +113,6 @@ class Session:
 
     __slots__ = (
         "_inbound_faults",
-        "_lifecycle",
         "_on_closed",
         "_out",
         "_outbound_faults",
@@ -124,6 +123,7 @@ class Session:
         "consumers",
         "context",
         "features",
+        "lifecycle",
         "node",
         "number",
         "peer",
@@ -160,7 +160,7 @@ class Session:
         self._reader = FrameReader(frame_limit(context.cluster.settings.max_message_size))
         self._inbound_faults = FaultInjector(context.loop, context.faults, self, Side.CLIENT, self._handle_injected)
         self._outbound_faults = FaultInjector(context.loop, context.faults, self, Side.BROKER, self._write)
-        self._lifecycle = SessionLifecycle(context.cluster.settings, context.keepalive)
+        self.lifecycle = SessionLifecycle(context.cluster.settings, context.keepalive)
         self.decide(SessionOpened())
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ class Session:
 
     def received(self, data: bytes) -> None:
         """Cut the bytes into frames, and handle each."""
-        self._lifecycle.note_bytes()
+        self.lifecycle.note_bytes()
         trouble: FrameError | None = None
         try:
             frames = self._reader.feed(data)
@@ -198,7 +198,7 @@ class Session:
 
     def decide(self, event: Event) -> None:
         """Feed the state chart an event, and perform its effects."""
-        for effect in self._lifecycle.handle(event, self.context.loop.now()):
+        for effect in self.lifecycle.handle(event, self.context.loop.now()):
             self._perform(effect)
 
     def send(self, command: Message, entry: Sequence[Buffer] = ()) -> None:
@@ -257,7 +257,7 @@ class Session:
         if handler is None:
             self.close(f"{kind.__name__} is not for a broker")
             return
-        if self._lifecycle.awaits_connect:
+        if self.lifecycle.awaits_connect:
             self.decide(CommandBeforeAccepted(kind))
         if not self.closed:
             self._call(handler, command, rest)

@@ -6,7 +6,7 @@ from html import escape
 from typing import Final
 
 from pulsar_actors.cli.explain.sequence import draw_sequence
-from pulsar_actors.cli.statecharts.command import find_charts
+from pulsar_actors.cli.statecharts.command import all_charts
 from pulsar_actors.machines.chart import Chart, trigger_name
 from pulsar_actors.runtime.state_changes import StateChange
 
@@ -62,7 +62,7 @@ def _diagram(history: Sequence[StateChange]) -> Iterator[str]:
 
 def _meanings(history: Sequence[StateChange]) -> Iterator[str]:
     """Explain the events and the states, as far as this version has the charts that they are of."""
-    charts = {chart.name: chart for chart, _ in find_charts()}
+    charts = {chart.name: chart for chart, _ in all_charts()}
     yield "<h2>What the names mean</h2>"
     for name in dict.fromkeys(change.chart for change in history):
         chart = charts.get(name)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pulsar_actors.cli.explain.origins import ORIGINS, Origin
-from pulsar_actors.cli.statecharts.geometry import Font, Rectangle, Size, Word, split_words, wrap_words
-from pulsar_actors.cli.statecharts.picture import STYLE, Canvas
 from pulsar_actors.runtime.state_changes import StateChange
+from pulsar_actors.statecharts.geometry import Font, Rectangle, Size, Word, split_words, wrap_words
+from pulsar_actors.statecharts.picture import STYLE, Canvas
 
 PROGRAM: Final = "program"
 BROKER: Final = "broker"

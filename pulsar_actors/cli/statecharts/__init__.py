@@ -6,11 +6,11 @@ compare the committed drawings with the charts.
 
 from types import ModuleType
 
-from pulsar_actors.cli.statecharts.drawn_chart import drawn_charts
 from pulsar_actors.cli.statecharts.mermaid import mermaid_source
 from pulsar_actors.cli.statecharts.page import markdown_page
-from pulsar_actors.cli.statecharts.picture import draw_picture
 from pulsar_actors.machines.chart import Chart
+from pulsar_actors.statecharts.drawn_chart import drawn_charts
+from pulsar_actors.statecharts.picture import draw_picture
 
 __all__ = ["drawings"]
 

@@ -4,8 +4,6 @@ Charts are found, not listed: every module of `PACKAGES` that declares a `CHART`
 make the same files; one writes them, and the other compares them.
 """
 
-import importlib
-import pkgutil
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -17,20 +15,15 @@ from pulsar_actors.broker import session
 from pulsar_actors.cli.command import Command
 from pulsar_actors.cli.statecharts import drawings
 from pulsar_actors.machines.chart import Chart
+from pulsar_actors.statecharts.drawn_chart import find_charts
 
 FOLDER: Final = Path("statecharts")
 PACKAGES: Final = (machines, session)
 
 
-def find_charts() -> list[tuple[Chart, ModuleType]]:
-    """Find each chart with its module, package by package, in the order of the modules' names."""
-    names = [
-        f"{package.__name__}.{name}"
-        for package in PACKAGES
-        for name in sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    ]
-    modules = [importlib.import_module(name) for name in names]
-    return [(module.CHART, module) for module in modules if isinstance(getattr(module, "CHART", None), Chart)]
+def all_charts() -> list[tuple[Chart, ModuleType]]:
+    """Find each chart with its module."""
+    return find_charts(*PACKAGES)
 
 
 def drift(folder: Path, expected: dict[str, bytes]) -> list[str]:
@@ -55,7 +48,7 @@ def write(folder: Path, expected: dict[str, bytes]) -> None:
 
 def run(arguments: Namespace) -> int:
     """Draw, or check; print the result, and return the exit status."""
-    expected = drawings(find_charts())
+    expected = drawings(all_charts())
     return _check(expected) if arguments.check else _draw(expected)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from transitions.extensions import GraphMachine
 
-from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart
 from pulsar_actors.machines.chart import Row, trigger_name
+from pulsar_actors.statecharts.drawn_chart import DrawnChart
 
 
 def mermaid_source(chart: DrawnChart) -> str:

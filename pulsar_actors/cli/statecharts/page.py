@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
-from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart
-from pulsar_actors.cli.statecharts.outline import is_shown
 from pulsar_actors.machines.chart import Row, trigger_name
+from pulsar_actors.statecharts.drawn_chart import DrawnChart
+from pulsar_actors.statecharts.outline import is_shown
 
 INTRODUCTION = """\
 # State charts

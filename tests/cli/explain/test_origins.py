@@ -1,11 +1,11 @@
 from pulsar_actors.cli.explain.origins import ORIGINS, Origin
-from pulsar_actors.cli.statecharts.command import find_charts
+from pulsar_actors.cli.statecharts.command import all_charts
 from pulsar_actors.machines.chart import trigger_name
 
 NOT_OF_A_CLIENT = {"broker_session", "spark_progress", "spark_span"}
 """Charts that no actor of a client runs, so their changes are in no history."""
 
-OF_CLIENTS = [chart for chart, _ in find_charts() if chart.name not in NOT_OF_A_CLIENT]
+OF_CLIENTS = [chart for chart, _ in all_charts() if chart.name not in NOT_OF_A_CLIENT]
 
 
 def test_every_event_that_changes_a_state_has_an_origin_and_no_other_has() -> None:

@@ -10,18 +10,18 @@ from types import ModuleType
 import pytest
 
 from pulsar_actors.__main__ import main
-from pulsar_actors.cli.statecharts.command import drawings, drift, find_charts, write
-from pulsar_actors.cli.statecharts.drawn_chart import drawn_charts
+from pulsar_actors.cli.statecharts.command import all_charts, drawings, drift, write
 from pulsar_actors.machines.chart import Chart
+from pulsar_actors.statecharts.drawn_chart import drawn_charts
 from tests.support.sources import reads_sources
 
 REPOSITORY = Path(__file__).parents[3]
-CHARTS = [pytest.param(chart, id=chart.name) for chart, _ in find_charts()]
+CHARTS = [pytest.param(chart, id=chart.name) for chart, _ in all_charts()]
 
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    return {name: content.decode() for name, content in drawings(find_charts()).items()}
+    return {name: content.decode() for name, content in drawings(all_charts()).items()}
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def test_every_chart_gets_a_picture_a_mermaid_source_and_a_place_on_the_page(
     monkeypatch.chdir(tmp_path)
     assert main(["statecharts"]) == 0
     drawn = tmp_path / "statecharts"
-    names = {chart.name for chart in drawn_charts(find_charts())}
-    assert names == {"connection_handler", *(chart.name for chart, _ in find_charts())}
+    names = {chart.name for chart in drawn_charts(all_charts())}
+    assert names == {"connection_handler", *(chart.name for chart, _ in all_charts())}
     assert {path.name for path in drawn.iterdir()} == {
         "README.md",
         *(f"{name}.svg" for name in names),

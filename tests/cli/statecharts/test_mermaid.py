@@ -2,9 +2,9 @@ import subprocess
 import sys
 from types import ModuleType
 
-from pulsar_actors.cli.statecharts.drawn_chart import draw_whole
 from pulsar_actors.cli.statecharts.mermaid import mermaid_source
 from pulsar_actors.machines.chart import Chart
+from pulsar_actors.statecharts.drawn_chart import draw_whole
 
 
 def test_the_diagram_shows_what_changes_state_or_has_an_effect_and_nothing_else(

@@ -18,8 +18,9 @@ from itertools import accumulate, pairwise
 from math import fsum, inf
 from typing import Final
 
-from pulsar_actors.cli.statecharts.geometry import Rectangle, Size
-from pulsar_actors.cli.statecharts.layers import (
+from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.statecharts.geometry import Rectangle, Size
+from pulsar_actors.statecharts.layers import (
     PORT_GAP,
     PORT_MARGIN,
     Layers,
@@ -28,7 +29,6 @@ from pulsar_actors.cli.statecharts.layers import (
     connect,
     crossings,
 )
-from pulsar_actors.named_tuple import NamedTuple
 
 BOX_GAP: Final = 40
 LINE_GAP: Final = 18

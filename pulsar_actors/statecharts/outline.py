@@ -15,9 +15,9 @@ from enum import Enum
 from itertools import groupby
 from typing import Final
 
-from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart, moves_of
 from pulsar_actors.machines.chart import Row, trigger_name
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.statecharts.drawn_chart import DrawnChart, moves_of
 
 SHARED_FROM: Final = 3
 """A step that so many states share is drawn or listed once."""

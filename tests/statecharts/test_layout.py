@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_actors.cli.statecharts.command import find_charts
-from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart, drawn_charts
-from pulsar_actors.cli.statecharts.geometry import Rectangle, Size
-from pulsar_actors.cli.statecharts.layout import Layout, Link, lay_out, spaced_positions
-from pulsar_actors.cli.statecharts.picture import draw_picture
+from pulsar_actors.cli.statecharts.command import all_charts
+from pulsar_actors.statecharts.drawn_chart import DrawnChart, drawn_charts
+from pulsar_actors.statecharts.geometry import Rectangle, Size
+from pulsar_actors.statecharts.layout import Layout, Link, lay_out, spaced_positions
+from pulsar_actors.statecharts.picture import draw_picture
 
-CHARTS = [pytest.param(chart, id=chart.name) for chart in drawn_charts(find_charts())]
+CHARTS = [pytest.param(chart, id=chart.name) for chart in drawn_charts(all_charts())]
 
 
 def overlap(a: Rectangle, b: Rectangle) -> bool:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import combinations, pairwise, product
 from typing import Final
 
-from pulsar_actors.cli.statecharts.geometry import Size
+from pulsar_actors.statecharts.geometry import Size
 
 STARTS: Final = 6
 ORDER_SWEEPS: Final = 6

@@ -3,12 +3,12 @@ from types import ModuleType
 
 import pytest
 
-from pulsar_actors.cli.statecharts.command import find_charts
-from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart, draw_whole, drawn_charts
-from pulsar_actors.cli.statecharts.outline import Arrow, SharedSteps, Step, outline
+from pulsar_actors.cli.statecharts.command import all_charts
 from pulsar_actors.machines.chart import Chart, trigger_name
+from pulsar_actors.statecharts.drawn_chart import DrawnChart, draw_whole, drawn_charts
+from pulsar_actors.statecharts.outline import Arrow, SharedSteps, Step, outline
 
-DRAWN = [pytest.param(chart, id=chart.name) for chart in drawn_charts(find_charts())]
+DRAWN = [pytest.param(chart, id=chart.name) for chart in drawn_charts(all_charts())]
 
 
 def test_ways_between_states_are_arrows(kettle: tuple[Chart, ModuleType]) -> None:
@@ -38,9 +38,9 @@ def test_what_several_states_do_alike_without_leaving_them_is_said_once(kettle: 
 
 
 def test_the_shared_rows_and_the_others_are_together_the_charts_that_run() -> None:
-    drawn = {chart.name: chart for chart in drawn_charts(find_charts())}
+    drawn = {chart.name: chart for chart in drawn_charts(all_charts())}
     shared = drawn["connection_handler"]
-    for chart, _ in find_charts():
+    for chart, _ in all_charts():
         own = drawn[chart.name]
         if chart.name not in {"consumer", "producer"}:
             assert own.rows == chart.rows

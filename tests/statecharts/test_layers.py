@@ -1,5 +1,5 @@
-from pulsar_actors.cli.statecharts.geometry import Size
-from pulsar_actors.cli.statecharts.layers import LayoutNode, arrange, connect, crossings
+from pulsar_actors.statecharts.geometry import Size
+from pulsar_actors.statecharts.layers import LayoutNode, arrange, connect, crossings
 
 
 def nodes(count: int, layer: int) -> list[LayoutNode]:

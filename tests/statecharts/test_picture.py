@@ -3,13 +3,13 @@ from types import ModuleType
 
 import pytest
 
-from pulsar_actors.cli.statecharts.command import find_charts
-from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart, draw_whole, drawn_charts
-from pulsar_actors.cli.statecharts.geometry import Font, Word, split_words, text_width, wrap_words
-from pulsar_actors.cli.statecharts.picture import MARGIN, draw_picture
+from pulsar_actors.cli.statecharts.command import all_charts
 from pulsar_actors.machines.chart import Chart
+from pulsar_actors.statecharts.drawn_chart import DrawnChart, draw_whole, drawn_charts
+from pulsar_actors.statecharts.geometry import Font, Word, split_words, text_width, wrap_words
+from pulsar_actors.statecharts.picture import MARGIN, draw_picture
 
-DRAWN = [pytest.param(chart, id=chart.name) for chart in drawn_charts(find_charts())]
+DRAWN = [pytest.param(chart, id=chart.name) for chart in drawn_charts(all_charts())]
 SVG = "{http://www.w3.org/2000/svg}"
 
 

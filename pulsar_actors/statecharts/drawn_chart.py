@@ -5,9 +5,12 @@ of their own, `connection_handler`. The pictures of producer and consumer have t
 are the charts that run.
 """
 
+import importlib
+import pkgutil
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import ModuleType
+from typing import Final
 
 from pulsar_actors.machines import connection_handler
 from pulsar_actors.machines.chart import Chart, Row
@@ -20,6 +23,9 @@ from pulsar_actors.machines.connection_handler import (
 )
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.named_tuple import NamedTuple
+
+SHARED_ROWS: Final = connection_handler.__name__.rpartition(".")[2]
+"""The name of the picture of the shared rows."""
 
 
 class DrawnChart(NamedTuple):
@@ -41,6 +47,20 @@ class DrawnChart(NamedTuple):
     """Moves between states of this picture whose rows are only in other pictures. They are dashed arrows."""
     others: tuple[Row, ...] = ()
     """The rows in other pictures. They are known here so that the boxes have the same order in all pictures."""
+
+
+def find_charts(*packages: ModuleType) -> list[tuple[Chart, ModuleType]]:
+    """Find each chart with its module, package by package, in the order of the modules' names.
+
+    A module that declares a chart calls it CHART.
+    """
+    names = [
+        f"{package.__name__}.{name}"
+        for package in packages
+        for name in sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    ]
+    modules = [importlib.import_module(name) for name in names]
+    return [(module.CHART, module) for module in modules if isinstance(getattr(module, "CHART", None), Chart)]
 
 
 def drawn_charts(charts: Iterable[tuple[Chart, ModuleType]]) -> list[DrawnChart]:
@@ -70,7 +90,7 @@ def _shared_rows(users: list[DrawnChart]) -> DrawnChart:
     known = moves_of(rows)
     moves = [moves_of(_without_shared_rows(one).rows, _common_states(one)) for one in users]
     return DrawnChart(
-        name=connection_handler.__name__.rpartition(".")[2],
+        name=SHARED_ROWS,
         states=tuple(CommonState),
         initial=CommonState.IDLE,
         final=frozenset(common.final),

@@ -10,11 +10,11 @@ from html import escape
 from itertools import groupby, product
 from typing import Final
 
-from pulsar_actors.cli.statecharts.drawn_chart import DrawnChart, moves_of
-from pulsar_actors.cli.statecharts.geometry import Font, Lines, Rectangle, Size, Word, split_words, wrap_words
-from pulsar_actors.cli.statecharts.layout import BOX_GAP, Layout, Link, Point, lay_out
-from pulsar_actors.cli.statecharts.outline import Arrow, Outline, SharedSteps, States, Step, outline
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.statecharts.drawn_chart import DrawnChart, moves_of
+from pulsar_actors.statecharts.geometry import Font, Lines, Rectangle, Size, Word, split_words, wrap_words
+from pulsar_actors.statecharts.layout import BOX_GAP, Layout, Link, Point, lay_out
+from pulsar_actors.statecharts.outline import Arrow, Outline, SharedSteps, States, Step, outline
 
 XMLNS: Final = "http://www.w3.org/2000/svg"
 STYLE: Final = """\
@@ -103,6 +103,14 @@ class Canvas:
         for line, step in zip(lines.lines, lines.steps, strict=True):
             y += step
             self._parts.append(f'<text x="{x}" y="{y - 4}"{anchor}>{_spans(line)}</text>')
+
+    def begin_state(self, name: str) -> None:
+        """Begin the group of a state, by which a page can find what it lights."""
+        self._parts.append(f'<g data-state="{escape(name)}">')
+
+    def end_state(self) -> None:
+        """End it."""
+        self._parts.append("</g>")
 
     def __str__(self) -> str:
         """Return the document."""
@@ -199,7 +207,9 @@ class Picture(NamedTuple):
             canvas.text(text, places[arrow].x + places[arrow].width // 2, places[arrow].y + 6, centred=True)
         for state, box in self.boxes.items():
             frame = "box dashed" if state in chart.continued else "box"
+            canvas.begin_state(state.name)
             _draw_box(canvas, places[state], box, frame, final=state in chart.final)
+            canvas.end_state()
         for entry in self.entries:
             area = self._on_canvas(entry.area)
             canvas.text(entry.text, area.x, area.y)
