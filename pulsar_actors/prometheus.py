@@ -18,6 +18,7 @@ __all__ = ["PulsarCollector"]
 
 _PRODUCERS = {
     "opened": "Producers that were opened.",
+    "closed": "Those of them that have ended.",
     "sent": "Messages that a broker has stored.",
     "sent_bytes": "Bytes of the payloads of these messages.",
     "failed": "Messages that have failed.",
@@ -28,16 +29,20 @@ _PRODUCERS = {
 }
 _CONSUMERS = {
     "opened": "Consumers and readers that were opened.",
+    "closed": "Those of them that have ended.",
     "received": "Messages that were handed out.",
     "received_bytes": "Bytes of the payloads of these messages.",
     "acknowledged": "Messages that were acknowledged.",
     "negatively_acknowledged": "Messages that were negatively acknowledged.",
     "undecryptable": "Entries that no key decrypts.",
+    "ack_timeouts": "Entries that were not acknowledged in time, and asked for again.",
+    "dead_letters": "Messages that were delivered too often, and sent to the dead letter topic.",
     "reconnects": "Times that a consumer was registered with a broker again.",
     "open": "Consumers and readers that are open.",
     "queued": "Messages that have arrived and were not handed out yet.",
+    "queued_bytes": "Bytes of the payloads of these messages.",
 }
-_NOW = frozenset({"open", "pending", "pending_bytes", "queued"})
+_NOW = frozenset({"open", "pending", "pending_bytes", "queued", "queued_bytes"})
 """The fields that are gauges. The others are counters."""
 
 

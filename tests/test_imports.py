@@ -53,6 +53,7 @@ BELOW: dict[str, set[str]] = {
     "__main__": {"cli", "version"},
     "schema": UNDER_CLIENT | {"client"},
     "prometheus": UNDER_CLIENT | {"client"},
+    "otel": UNDER_CLIENT | {"client"},
     "testing": UNDER_CLIENT | {"client", "asyncio", "broker", "simulation"},
     "tableview": {"client"},
     "functions": set(),

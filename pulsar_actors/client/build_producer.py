@@ -53,7 +53,8 @@ def start_single_producer(
     )
     machine = new_producer_machine(context.handle_settings, options, registration, send_queue, initial_subscription)
     machine.identity.name = options.producer_name or name
-    actor = ProducerActor(registration, link, machine, send_queue, new_batch_builder_settings(options, keys))
+    batch_settings, observer = new_batch_builder_settings(options, keys), context.counters.observer
+    actor = ProducerActor(registration, link, machine, send_queue, batch_settings, observer)
     notify = partial(tell, actor.actor_ref)
     enqueuer = waiting or new_enqueuer(context, options, send_queue, callbacks, notify)
     interceptors = None

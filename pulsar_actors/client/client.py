@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
     from pulsar_actors.client.stats import ClientStats
     from pulsar_actors.client.table_view import TableView
+    from pulsar_actors.client.telemetry import ClientTelemetry
     from pulsar_actors.client.transaction import Transaction
 
 MessageListener = Callable[[Any, Message], object]
@@ -109,6 +110,7 @@ class Client(Closeable):
         max_backoff_interval_ms: int = 60000,
         memory_limit_bytes: int = 0,
         partitions_update_interval: float = 60,
+        telemetry: "ClientTelemetry | None" = None,
     ) -> None:
         """Make a client. It connects when a connection is first needed. Seconds may have a fraction.
 
@@ -171,6 +173,8 @@ class Client(Closeable):
         partitions_update_interval = 60
             Seconds between two checks for new partitions, by producers, consumers and readers of partitioned topics; 0:
             no checks.
+        telemetry = None
+            A `pulsar_actors.otel.Telemetry`: metrics, and traces if you wish, for OpenTelemetry.
         """
         options = ClientOptions(**arguments_of(locals()))
         engine = ThreadEngine(options.io_threads, options.message_listener_threads)

@@ -17,6 +17,7 @@ from pulsar_actors.wire.service_url import ServiceUrl
 if TYPE_CHECKING:
     from pulsar_actors.client.logger_options import ConsoleLogger, FileLogger
     from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfoProvider
+    from pulsar_actors.client.telemetry import ClientTelemetry
 
 __all__ = ["ClientOptions"]
 
@@ -56,6 +57,16 @@ def _logger(name: str, value: object) -> object:
     raise check.refusal_of(name, value, "a logging.Logger, a ConsoleLogger, a FileLogger or None")
 
 
+def _telemetry(name: str, value: object) -> object:
+    if value is None:
+        return None
+    from pulsar_actors.client.telemetry import ClientTelemetry  # noqa: PLC0415 - few clients have one
+
+    if isinstance(value, ClientTelemetry):
+        return value
+    raise check.refusal_of(name, value, "a pulsar_actors.otel.Telemetry or None")
+
+
 class ClientOptions(Options):
     """The checked options of one client. They pickle if the authentication does; a logger is pickled by its name."""
 
@@ -89,6 +100,7 @@ class ClientOptions(Options):
     """0: no limit."""
     partitions_update_interval: Annotated[float, check.seconds(0)] = 60
     """0: there are no checks for new partitions."""
+    telemetry: Annotated["ClientTelemetry | None", _telemetry] = None
 
     def check_all(self) -> None:
         """Check each option, and those that must go together."""

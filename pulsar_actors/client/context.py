@@ -76,6 +76,9 @@ class ClientContext:
         self.schemas = SchemaVersions(self.ask_broker, self._wait_for_schema, engine.interleaving)
         self._worker_serial = 0
         self._only: dict[object, Any] = {}
+        self.telemetry = options.telemetry
+        if self.telemetry is not None:
+            self.counters.observer = self.telemetry.begin(self)
         self.guardian: ActorRef = ClientActor.start(
             engine.loops,
             _client_settings(options, url, version, self.counters, service_can_change=service_can_change),

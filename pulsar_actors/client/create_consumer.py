@@ -35,6 +35,9 @@ def create_consumer(
 ) -> Consumer:
     """Create a consumer, and wait until brokers have accepted it."""
     what = f"subscribing to {', '.join(options.topics) or topics_text(options)}"
+    if context.telemetry is not None:
+        further = context.telemetry.consumer_interceptors()
+        options = options.replace(interceptors=(*options.interceptors, *further))
     state = _create_state(context, open_handles, options, None, what)
     retry_letters = new_retry_letters(options, context, open_handles.producers)
     if isinstance(state, MultiTopicsConsumerState):

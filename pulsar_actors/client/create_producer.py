@@ -27,6 +27,9 @@ def create_producer(
     schema = options.schema.for_topic(options.topic, context.schemas)
     if schema is not options.schema:  # a copy checks all options again
         options = options.replace(schema=schema)
+    if context.telemetry is not None:
+        further = context.telemetry.producer_interceptors()
+        options = options.replace(interceptors=(*options.interceptors, *further))
     keys = new_producer_keys(context, options)
     state = start_producer(context, options, partitions, keys=keys)
     context.wait_until_created(state, what)

@@ -65,7 +65,7 @@ def _counts(context: ClientContext) -> dict[str, tuple[dict[str, int], dict[str,
             _, totals = totals_of(state)
             numbers = [(name.replace("_", " "), value) for name, value in totals._asdict().items()]
             counted = COUNTED[type(totals)]
-            counters, gauges = dict(numbers[1:counted]), dict(numbers[counted + 1 :])  # without `opened` and `open`
+            counters, gauges = dict(numbers[2:counted]), dict(numbers[counted + 1 :])  # without those of handles
             counts[str(actor_of(state.address))] = counters, gauges
     return counts
 

@@ -22,9 +22,10 @@ __all__ = ["COUNTED", "ConsumerKey", "ConsumerTotals", "ProducerTotals", "Snapsh
 
 
 class ProducerTotals(NamedTuple):
-    """The producers of one topic. The first five count from the beginning; the others are of this moment."""
+    """The producers of one topic. The first six count from the beginning; the others are of this moment."""
 
     opened: int = 0
+    closed: int = 0
     sent: int = 0
     sent_bytes: int = 0
     failed: int = 0
@@ -35,17 +36,21 @@ class ProducerTotals(NamedTuple):
 
 
 class ConsumerTotals(NamedTuple):
-    """The consumers of one subscription of a topic. The first seven count; the others are of this moment."""
+    """The consumers of one subscription of a topic. The first ten count; the others are of this moment."""
 
     opened: int = 0
+    closed: int = 0
     received: int = 0
     received_bytes: int = 0
     acknowledged: int = 0
     negatively_acknowledged: int = 0
     undecryptable: int = 0
+    ack_timeouts: int = 0
+    dead_letters: int = 0
     reconnects: int = 0
     open: int = 0
     queued: int = 0
+    queued_bytes: int = 0
 
 
 class ConsumerKey(NamedTuple):
@@ -55,7 +60,7 @@ class ConsumerKey(NamedTuple):
     subscription: str
 
 
-COUNTED: Final = {ProducerTotals: 5, ConsumerTotals: 7}
+COUNTED: Final = {ProducerTotals: 6, ConsumerTotals: 10}
 """The number of fields that are counters: they are kept when a handle ends."""
 
 
@@ -117,11 +122,12 @@ def totals_of(state: ProducerState | ConsumerState) -> tuple[str | ConsumerKey, 
     counters = state.link.counters
     is_open = 0 if state.closed is not None else 1
     opened = 1 if counters.attachments else 0
+    closed = opened - is_open * opened
     if isinstance(state, ProducerState):
         callbacks = state.send_callbacks
         pending, pending_bytes = state.send_queue.used()
         return _topic(state.machine.topic), ProducerTotals(
-            opened, callbacks.sent, callbacks.sent_bytes, callbacks.failed, counters.reconnects,
+            opened, closed, callbacks.sent, callbacks.sent_bytes, callbacks.failed, counters.reconnects,
             is_open, pending * is_open, pending_bytes * is_open,
         )  # fmt: skip
     command, queue = state.machine.command, state.receiver_queue
@@ -129,8 +135,9 @@ def totals_of(state: ProducerState | ConsumerState) -> tuple[str | ConsumerKey, 
     received = max(0, queue.opened_messages - queue.opened_count)
     received_bytes = max(0, queue.opened_bytes - queue.opened_size)
     return key, ConsumerTotals(
-        opened, received, received_bytes, state.ack_queue.drained, state.negatively_acknowledged,
-        queue.undecryptable, counters.reconnects, is_open, queue.queued * is_open,
+        opened, closed, received, received_bytes, state.ack_queue.drained, state.negatively_acknowledged,
+        queue.undecryptable, counters.ack_timeouts, counters.dead_letters, counters.reconnects,
+        is_open, queue.queued * is_open, queue.queued_size() * is_open,
     )  # fmt: skip
 
 

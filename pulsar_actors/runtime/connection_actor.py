@@ -33,6 +33,7 @@ from pulsar_actors.machines.connection_events import (
     SocketLost,
     StartTls,
     StillUsed,
+    TcpOpened,
     Unawaited,
     WriteCommand,
     WriteFrames,
@@ -50,6 +51,7 @@ from pulsar_actors.runtime.messages import (
     ReplyTo,
     RequestAnswered,
 )
+from pulsar_actors.runtime.observer import ClientObserver
 from pulsar_actors.runtime.socket_actor import FramesReceived, MakeTlsContext, SocketActor, SocketEvent
 from pulsar_actors.runtime.transport import EncodedBytes
 from pulsar_actors.wire.errors import BadCommand, UnknownEnumValue
@@ -103,8 +105,17 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
     `_handlers` are the producers, consumers and watchers registered with the machine.
     """
 
-    def __init__(self, loop: Loop, guardian: ActorRef, settings: ConnectionSettings, access: ServiceAccess) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        guardian: ActorRef,
+        settings: ConnectionSettings,
+        access: ServiceAccess,
+        observer: ClientObserver | None,
+    ) -> None:
         super().__init__(loop, guardian)
+        self._observer = observer
+        self._was_accepted = False
         self.machine = ConnectionMachine(settings)
         self._settings = settings
         self._access = access
@@ -157,8 +168,17 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
     def over(self) -> None:
         """End the actor."""
         if not self.actor_stopped.is_set():
+            if self._observer is not None:
+                self._observe_end(self._observer)
             self.tell_guardian(ConnectionEnded(self.actor_ref))
             self.finish()
+
+    def _observe_end(self, observer: ClientObserver) -> None:
+        if self._was_accepted:
+            observer.connection_closed()
+        else:
+            changes = self.machine.history.changes()
+            observer.connection_failed(at_tcp=all(change.step.row.trigger is not TcpOpened for change in changes))
 
     # Commands of the broker.
 
@@ -228,6 +248,9 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
     def _allow_frames(self, effect: AllowFrames) -> None:
         LOG.info("connected to %s", self._peer, about=self.log_fields())
+        self._was_accepted = True
+        if self._observer is not None:
+            self._observer.connection_opened()
         self._to_socket(effect)
 
     def _write_command(self, effect: WriteCommand) -> None:

@@ -215,7 +215,7 @@ class ConnectionPool:
             silence_may_end=pool_settings.service_can_change or self._service_has_answered,
         )
         loop = self._loops[self._next_host % len(self._loops)]
-        connection = ConnectionActor.start(loop, self._guardian, settings, self.service.access)
+        connection = ConnectionActor.start(loop, self._guardian, settings, self.service.access, self._counters.observer)
         self._alive[connection] = None
         self._counters.connections += 1
         tell(connection, Dial())

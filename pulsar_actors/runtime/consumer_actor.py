@@ -328,6 +328,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
             self._hooks.active_changed(effect.is_active)
 
     def _notify_redelivery(self, effect: RedeliveryRequested) -> None:
+        self.counters.ack_timeouts += len(effect.late)
         if self._hooks.redelivery_requested is not None:
             self._hooks.redelivery_requested(effect)
 
@@ -336,14 +337,21 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         assert send is not None  # noqa: S101 - only a consumer with a policy has dead letters
         generation = self.receiver_queue.generation
         for delivery in effect.entries:
-            report = self._dead_letter_report(delivery.message_id, generation)
+            report = self._dead_letter_report(delivery.message_id, delivery.wanted.bit_count(), generation)
             self.decryption.decrypt_apart(delivery, partial(_send_decrypted, send, generation, report))
 
-    def _dead_letter_report(self, message_id: MessageId, generation: Generation) -> Callable[[Exception | None], None]:
+    def _dead_letter_report(
+        self, message_id: MessageId, messages: int, generation: Generation
+    ) -> Callable[[Exception | None], None]:
         def report(error: Exception | None) -> None:
+            if error is None:
+                self.loop.post(self._count_dead_letters, messages)
             tell(self.actor_ref, DeadLetterFailed(message_id) if error else DeadLetterSent(generation, message_id))
 
         return report
+
+    def _count_dead_letters(self, messages: int) -> None:
+        self.counters.dead_letters += messages
 
     def _acks_held(self, _: AcksHeld) -> None:
         self.ack_queue.begin_group()

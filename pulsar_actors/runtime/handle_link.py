@@ -6,15 +6,18 @@ closing when its handle has been collected. A client shares its counters with it
 
 from pulsar_actors.runtime.future import PendingCalls, SlimFuture
 from pulsar_actors.runtime.loop import THREADS, Interleaving
+from pulsar_actors.runtime.observer import ClientObserver
 
 
 class HandleCounters:
     """The counters of one handle, for its `stats`. Its actor writes them, any thread may read them."""
 
-    __slots__ = ("attachments", "last_error")
+    __slots__ = ("ack_timeouts", "attachments", "dead_letters", "last_error")
 
     def __init__(self) -> None:
         self.attachments = 0
+        self.ack_timeouts = 0  # entries that were not acknowledged in time
+        self.dead_letters = 0  # messages that were delivered too often, and sent to another topic
         self.last_error: Exception | None = None
 
     @property
@@ -46,10 +49,11 @@ class HandleLink:
 
 
 class ClientCounters:
-    """The counters of one client, for its `stats`. Each has one writer; any thread may read them."""
+    """The counters of one client, for its `stats`, and its observer. Each has one writer; any thread may read them."""
 
-    __slots__ = ("connections", "lookups")
+    __slots__ = ("connections", "lookups", "observer")
 
     def __init__(self) -> None:
         self.connections = 0
         self.lookups = 0
+        self.observer: ClientObserver | None = None  # set before there are actors

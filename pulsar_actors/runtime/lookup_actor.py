@@ -7,8 +7,8 @@ connection is used: the HTTP request runs off the loop, and its outcome comes ba
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from google.protobuf.message import Message
 
@@ -44,7 +44,13 @@ from pulsar_actors.runtime.connection_pool import Service
 from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.messages import BrokerFound, FindBroker, LookupRetrying, ReplyTo, RequestAnswered
-from pulsar_actors.wire.PulsarApi_pb2 import CommandLookupTopic
+from pulsar_actors.runtime.observer import ClientObserver, LookupEnded
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandGetSchema,
+    CommandGetTopicsOfNamespace,
+    CommandLookupTopic,
+    CommandPartitionedTopicMetadata,
+)
 from pulsar_actors.wire.service_url import ServiceUrl
 
 
@@ -102,15 +108,44 @@ class LookupCallbacks(NamedTuple):
     attempt_failed: Callable[[PulsarException], None] = lambda _: None
 
 
+KINDS: Final[Mapping[type[Message], str]] = {
+    CommandLookupTopic: "topic",
+    CommandPartitionedTopicMetadata: "metadata",
+    CommandGetSchema: "schema",
+    CommandGetTopicsOfNamespace: "list-topics",
+}
+"""What is looked up, as observers are told. Of other requests they are told nothing."""
+
+
 class PendingLookup:
     """A lookup that has not been answered."""
 
-    __slots__ = ("address", "callbacks", "cluster_url", "connection", "machine", "name", "service", "step")
+    __slots__ = (
+        "address",
+        "began",
+        "callbacks",
+        "cluster_url",
+        "command",
+        "connection",
+        "machine",
+        "name",
+        "service",
+        "step",
+    )
 
-    def __init__(
-        self, name: str, machine: LookupMachine, service: Service, cluster_url: str | None, callbacks: LookupCallbacks
+    def __init__(  # noqa: PLR0913 - all that is known of it
+        self,
+        name: str,
+        command: Message,
+        began: float,
+        machine: LookupMachine,
+        service: Service,
+        cluster_url: str | None,
+        callbacks: LookupCallbacks,
     ) -> None:
         self.name = name
+        self.command = command
+        self.began = began
         self.machine = machine
         self.service = service
         self.cluster_url = cluster_url
@@ -212,7 +247,9 @@ class LookupActor(LoopActor):
         self._counters.lookups += 1
         subject: str = getattr(command, "topic", "") or getattr(command, "namespace", "")
         name = f"lookup {self._serial} of {subject} ({type(command).__name__.removeprefix('Command')})"
-        self._pending[self._serial] = PendingLookup(name, machine, self._service, cluster_url, callbacks)
+        self._pending[self._serial] = PendingLookup(
+            name, command, self.loop.now(), machine, self._service, cluster_url, callbacks
+        )
         self._feed(self._serial, Enqueue())
 
     def _connection_found(self, step: LookupStep, outcome: ActorRef | PulsarException) -> None:
@@ -328,4 +365,11 @@ class LookupActor(LoopActor):
         pending = self._pending.pop(lookup_id)
         self._ended.append((pending.name, pending.machine.history))
         self._counters.lookups -= 1
+        if self._counters.observer is not None:
+            self._observe(self._counters.observer, pending, failed=isinstance(outcome, PulsarException))
         pending.callbacks.answered(outcome)
+
+    def _observe(self, observer: ClientObserver, pending: PendingLookup, *, failed: bool) -> None:
+        kind = KINDS.get(type(pending.command))
+        if kind is not None:
+            observer.lookup_ended(LookupEnded(kind, pending.is_over_http, self.loop.now() - pending.began, failed))

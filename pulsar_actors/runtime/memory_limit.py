@@ -35,6 +35,11 @@ class MemoryLimitController:
         """The bytes that are pending."""
         return self._limit.used
 
+    @property
+    def limit(self) -> int:
+        """The most bytes that may be pending."""
+        return self._limit.limit
+
     def has_room(self) -> bool:
         """Return whether there is room for a message now."""
         return self._limit.has_room

@@ -46,6 +46,7 @@ from pulsar_actors.runtime.handler_actor import HandlerActor, Outcomes, by_attem
 from pulsar_actors.runtime.log import LOG, Fields
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ProducerKeys
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
+from pulsar_actors.runtime.observer import BatchTimes, ClientObserver
 from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, new_sent_to
 from pulsar_actors.wire.fast_encode import SendEncoder
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
@@ -77,15 +78,17 @@ class FlushAll(NamedTuple):
 class ProducerActor(HandlerActor[ProducerMachine]):
     """The actor of one producer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         registration: Registration,
         link: HandleLink,
         machine: ProducerMachine,
         send_queue: SendQueue,
         batch_settings: BatchBuilderSettings,
+        observer: ClientObserver | None = None,
     ) -> None:
         super().__init__(registration, link)
+        self._batch_times = None if observer is None else BatchTimes(observer, machine.topic)
         self.machine = machine
         self._send_queue = send_queue
         self._batch_settings = batch_settings
@@ -310,18 +313,24 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             )
 
     def _report_failure(self, packed: PackedMessages, error: Exception) -> None:
+        if self._batch_times is not None:
+            self._batch_times.note_answered([packed], self.loop.now(), failed=True)
         self._send_queue.report([(packed.release(), error)])
         self._send_queue.room_freed()
 
     # One method for each effect.
 
     def _send(self, effect: SendBatches) -> None:
+        if self._batch_times is not None:
+            self._batch_times.note_written([item.token for item in effect.items], self.loop.now())
         self.tell_connection(WriteFrames(tuple([item.token.frames_from(item.next_frame) for item in effect.items])))
 
     def _opened(self, effect: ProducerOpened) -> None:
         settle(self.created, None)
 
     def _complete_batches(self, effect: SendsCompleted) -> None:
+        if self._batch_times is not None:
+            self._batch_times.note_answered([item.token for item in effect.items], self.loop.now(), failed=False)
         self._send_queue.report(map(_outcome_of, effect.items))
         self._send_queue.room_freed()
 

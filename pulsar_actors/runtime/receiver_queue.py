@@ -181,6 +181,10 @@ class ReceiverQueue(ReceiverQueueBase):
         made = (*self._opened, *self.next_messages)
         return (0 if unmade is None else sum(map(len, unmade.payloads))) + sum(map(self._settings.size, made))
 
+    def queued_size(self) -> int:
+        """Add up the payloads of the queued messages; of entries that are not opened yet, as they have arrived."""
+        return self.opened_size + sum(len(delivery.payload) for delivery in self._entries.copy())
+
     @property
     def prefetches(self) -> bool:
         """True if the broker is asked for messages before a caller waits for one."""

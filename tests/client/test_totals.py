@@ -46,9 +46,9 @@ def test_producers_of_a_topic_are_added_up_also_those_that_have_ended(client: pu
         producer.close()
     open_ = client.create_producer("t")
     open_.send(b"x")
-    assert totals.snapshot().producers[TOPIC] == ProducerTotals(opened=3, sent=3, sent_bytes=9, open=1)
+    assert totals.snapshot().producers[TOPIC] == ProducerTotals(opened=3, closed=2, sent=3, sent_bytes=9, open=1)
     del open_, producer
-    until(lambda: totals.snapshot().producers[TOPIC] == ProducerTotals(opened=3, sent=3, sent_bytes=9))
+    until(lambda: totals.snapshot().producers[TOPIC] == ProducerTotals(opened=3, closed=3, sent=3, sent_bytes=9))
 
 
 def test_what_was_open_before_is_counted_from_its_beginning(client: pulsar.Client) -> None:
@@ -77,13 +77,20 @@ def test_consumers_are_told_apart_by_their_subscriptions_and_readers_have_none(
     consumers = totals.snapshot().consumers
     assert set(consumers) == {ConsumerKey(TOPIC, name) for name in ("one", "two", "")}
     assert consumers[ConsumerKey(TOPIC, "one")] == ConsumerTotals(
-        opened=1, received=2, received_bytes=4, acknowledged=1, negatively_acknowledged=1, open=1, queued=1
+        opened=1,
+        received=2,
+        received_bytes=4,
+        acknowledged=1,
+        negatively_acknowledged=1,
+        open=1,
+        queued=1,
+        queued_bytes=2,
     )
-    assert consumers[ConsumerKey(TOPIC, "")]._replace(received=0, received_bytes=0, queued=0) == ConsumerTotals(
-        opened=2, open=2, acknowledged=consumers[ConsumerKey(TOPIC, "")].acknowledged
-    )
+    assert consumers[ConsumerKey(TOPIC, "")]._replace(
+        received=0, received_bytes=0, queued=0, queued_bytes=0
+    ) == ConsumerTotals(opened=2, open=2, acknowledged=consumers[ConsumerKey(TOPIC, "")].acknowledged)
     two.close()
-    assert totals.snapshot().consumers[ConsumerKey(TOPIC, "two")] == ConsumerTotals(opened=1)
+    assert totals.snapshot().consumers[ConsumerKey(TOPIC, "two")] == ConsumerTotals(opened=1, closed=1)
 
 
 def test_what_was_delivered_and_not_handed_out_is_not_received_also_when_it_comes_again(
