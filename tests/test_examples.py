@@ -18,13 +18,18 @@ from urllib.request import urlopen
 from wsgiref.util import setup_testing_defaults
 
 import pytest
+from fastapi.testclient import TestClient
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CommandSubscribe, ServerError
+from tests.support.life import until
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NOT_RUN_BY_ITSELF = {"own_service", "where.py", "local_spark.py", "gunicorn.conf.py", "wsgi_visits.py"}
+NOT_RUN_BY_ITSELF = {
+    *("own_service", "where.py", "local_spark.py"),
+    *("gunicorn.conf.py", "wsgi_visits.py", "fastapi_service.py"),
+}
 """What is no program by itself."""
 
 Run = Callable[[str], list[str]]
@@ -68,6 +73,25 @@ def test_a_pool_of_workers_does_every_job_though_one_of_them_dies(run: Run) -> N
     *shares, last = run("worker_pool.py")
     assert last == "40 of 40 jobs done; 2 of 3 workers lived to do any"
     assert sum(int(re.findall(r"\d+", share)[0]) for share in shares) == 40
+
+
+def test_a_service_on_fastapi_takes_orders_and_prices_them(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSAR_URL", broker.service_url)
+    app = runpy.run_path(str(EXAMPLES / "fastapi_service.py"))["app"]
+    with TestClient(app) as http:
+        assert http.get("/bills/ann").status_code == 404
+        for fruit, count in (("apples", 3), ("pears", 2), ("apples", 1)):
+            answer = http.post("/orders", json={"customer": "ann", "fruit": fruit, "count": count})
+            assert answer.status_code == 202
+        until(lambda: http.get("/bills/ann").json() == {"cents": 100})
+        assert http.post("/orders", json={"customer": "ann"}).status_code == 422
+    assert broker.call(lambda inside: inside.connections) == []
+    with TestClient(app) as http:
+        broker.stop()
+        answer = http.post("/orders", json={"customer": "ann", "fruit": "apples", "count": 1})
+        assert (answer.status_code, answer.json()) == (503, {"detail": "try again later: Timeout"})
 
 
 def test_a_worker_on_asyncio_does_every_job_and_ends_in_good_order(run: Run) -> None:

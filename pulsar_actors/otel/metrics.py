@@ -250,10 +250,7 @@ _STATUS: Final = ({"pulsar.response.status": "success"}, {"pulsar.response.statu
 
 
 def _histogram(meter: Meter, name: str, text: str) -> Histogram:
-    try:
-        return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=BOUNDARIES)
-    except TypeError:  # an API before 1.30
-        return meter.create_histogram(name, "s", text)
+    return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=BOUNDARIES)
 
 
 class SendDurations(ProducerInterceptor):

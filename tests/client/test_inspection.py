@@ -90,7 +90,7 @@ def test_numbers_are_those_of_the_statistics(client: pulsar.Client, page: Inspec
     )
     counters, gauges = shown(page, "consumer")["counters"], shown(page, "consumer")["gauges"]
     assert (counters["received"], counters["received bytes"], counters["acknowledged"]) == (1, 4, 1)
-    assert gauges == {"queued": 2}
+    assert gauges == {"queued": 2, "queued bytes": 8}
 
 
 def test_changes_are_those_of_the_history(client: pulsar.Client, page: Inspector) -> None:
