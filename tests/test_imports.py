@@ -65,7 +65,7 @@ BELOW: dict[str, set[str]] = {
 # named tuples are made faster than those of `typing`.
 DOORS = {
     "typing.NamedTuple": {f"{PACKAGE}.named_tuple"},
-    "transitions": {f"{PACKAGE}.machines.row_transitions", f"{PACKAGE}.cli.statecharts.mermaid"},
+    "transitions": {f"{PACKAGE}.machines.running_chart", f"{PACKAGE}.cli.statecharts.mermaid"},
     "pykka": {f"{PACKAGE}.runtime.actor"},
     "h11": {f"{PACKAGE}.broker.web.http"},
 }
@@ -273,7 +273,7 @@ DOWNWARD = "from pulsar_actors.wire import b\nfrom .c import d\nfrom pulsar_acto
     "files",
     [
         {"machines/a.py": DOWNWARD, "machines/c.py": "d = 1", "wire/b.py": "", "exceptions.py": ""},
-        {"machines/row_transitions.py": "import transitions"},
+        {"machines/running_chart.py": "import transitions"},
         {"wire/a.py": "import timeit\nfrom urllib import parse\nfrom .time import x", "wire/time.py": "x = 1"},
         {"runtime/a.py": "import socket, threading, time"},
     ],

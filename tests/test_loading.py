@@ -14,7 +14,6 @@ from tests.support.life import run_program
 ON_DEMAND: Final = {
     "consumers": "pulsar_actors.client.consumer",
     "their machine": "pulsar_actors.machines.consumer",
-    "the library that runs the machines": "transitions",
     "sets": "pulsar_actors.machines.multi_topics",
     "failover": "pulsar_actors.machines.auto_cluster_failover",
     "the clusters of a client": "pulsar_actors.client.service_info",

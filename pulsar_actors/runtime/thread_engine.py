@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -68,9 +67,6 @@ class ThreadEngine(Engine):
     """Loops and workers on real threads."""
 
     def __init__(self, io_threads: int, listener_threads: int) -> None:
-        # A loop would import it with the first event, and a child that is forked meanwhile could never import it.
-        import_module("pulsar_actors.machines.row_transitions")
-
         loops = [ThreadLoop(f"pulsar-io-{number}") for number in range(io_threads)]
         workers = [ThreadWorker(f"pulsar-listener-{number}") for number in range(listener_threads)]
         self.loops, self._loops = loops, loops

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pulsar_actors.machines.chart import Row
-from pulsar_actors.machines.row_transitions import RowTransition
+from pulsar_actors.machines.running_chart import RowTransition
 from pulsar_actors.machines.state_machine import StateMachine
 
 IS_COUNTED: Final = "PULSAR_SIMULATION_ROWS" in os.environ

@@ -1,7 +1,7 @@
 """Mermaid sources of state charts, for web pages, editors and forges that draw Mermaid.
 
 The engine that comes with `transitions` writes the source. It is imported here and not in
-`machines/row_transitions.py`, because it imports asyncio, which a client that draws nothing should not load.
+`machines/running_chart.py`, because it imports asyncio, which a client that draws nothing should not load.
 """
 
 from typing import Any
