@@ -111,7 +111,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
         guardian: ActorRef,
         settings: ConnectionSettings,
         access: ServiceAccess,
-        observer: ClientObserver | None,
+        observer: ClientObserver | None = None,
     ) -> None:
         super().__init__(loop, guardian)
         self._observer = observer

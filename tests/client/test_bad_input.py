@@ -20,6 +20,8 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.client.inspection import FaultyBroker, Inspector
+from pulsar_actors.client.telemetry import ClientTelemetry
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPing, CommandPong
 from tests.support.written import as_written
 
@@ -83,6 +85,7 @@ CALLS = [
     Call(pulsar.Client, "create_reader", {**TOPIC, "start_message_id": pulsar.MessageId.earliest}),
     Call(pulsar.Client, "get_topic_partitions", {}),
     Call(pulsar.Client, "new_transaction", {}),
+    Call(pulsar.Client, "inspect", {}),
     Call(pulsar.Producer, "send", {"content": b"x"}),
     Call(pulsar.Producer, "send_async", {"content": b"x"}),
     Call(pulsar.Producer, "send_many", {"contents": [b"x"]}),
@@ -202,6 +205,7 @@ OF_ANY_TYPE: dict[str, Callable[[Any], bool]] = {
     "content": is_content,
     "contents": lambda value: isinstance(value, (list, tuple, set)) and all(map(is_content, value)),
     "crypto_key_reader": lambda value: value is None or value == "",
+    "broker": lambda value: value is None,
 }
 
 
@@ -252,7 +256,8 @@ CONTAINERS: dict[Any, Callable[[Sequence[Any], Any], bool]] = {
 
 
 def bad_values(call: Call, parameter: inspect.Parameter) -> list[Any]:
-    names = {name: getattr(pulsar, name) for name in pulsar.__all__}  # some are loaded on demand
+    names: dict[str, Any] = {name: getattr(pulsar, name) for name in pulsar.__all__}  # some are loaded on demand
+    names |= {"ClientTelemetry": ClientTelemetry, "FaultyBroker": FaultyBroker, "Inspector": Inspector}
     annotation = typing.get_type_hints(as_written(call.owner, call.name), localns=names)[parameter.name]
     if parameter.name in OF_ANY_TYPE:
         is_right = OF_ANY_TYPE[parameter.name]
