@@ -36,7 +36,7 @@ class Telemetry(ClientTelemetry):
         self,
         *,
         traces: bool = False,
-        metrics_of_messages: bool = True,
+        times_of_messages: bool = False,
         per_topic: bool = False,
         parent: Literal["message", "link"] = "message",
         meter_provider: MeterProvider | None = None,
@@ -47,9 +47,10 @@ class Telemetry(ClientTelemetry):
 
         traces = False
             Make spans, and put their context into the properties of messages.
-        metrics_of_messages = True
+        times_of_messages = False
             Measure how long each message takes from the call to the broker's answer. It is the only metric that costs
-            something for each message: the others are read when they are collected.
+            something for each message, and that is many times what sending takes: the others are read when they are
+            collected, or recorded once for a batch.
         per_topic = False
             Give metrics the topic. Each topic is then a time series of its own. Otherwise they have its namespace.
         parent = "message"
@@ -64,10 +65,10 @@ class Telemetry(ClientTelemetry):
             raise InvalidArgument(f"parent is 'message' or 'link', not {parent!r}")
         self._pickles = (meter_provider, tracer_provider, propagator) == (None, None, None)
         self._given = {
-            "traces": traces, "metrics_of_messages": metrics_of_messages, "per_topic": per_topic, "parent": parent,
+            "traces": traces, "times_of_messages": times_of_messages, "per_topic": per_topic, "parent": parent,
         }  # fmt: skip
         self._metrics = ClientMetrics(get_meter(SCOPE, __version__, meter_provider), per_topic=per_topic)
-        self._durations = SendDurations(self._metrics) if metrics_of_messages else None
+        self._durations = SendDurations(self._metrics) if times_of_messages else None
         self._tracing = None
         if traces:
             tracer = trace.get_tracer(SCOPE, __version__, tracer_provider)

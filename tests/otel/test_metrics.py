@@ -90,7 +90,7 @@ def count_of(point: Any) -> Any:
 
 @pytest.fixture
 def collected() -> Iterator[Collected]:
-    collected = Collected()
+    collected = Collected(times_of_messages=True)
     yield collected
     collected.shutdown()
 
@@ -171,7 +171,7 @@ def test_queues_are_empty_after_the_close_and_counters_stay(client: pulsar.Clien
 
 
 def test_a_topic_is_named_only_on_demand_and_without_its_partition(broker: EmbeddedBroker) -> None:
-    collected = Collected(per_topic=True)
+    collected = Collected(per_topic=True, times_of_messages=True)
     broker.create_topic("p", 3)
     with pulsar.Client(broker.service_url, telemetry=collected.telemetry) as client:
         producer = client.create_producer("p")
@@ -208,8 +208,8 @@ def test_a_refused_message_counts_as_failed(
     assert collected.points("producer.rpc.send.duration") == [({**NAMESPACE, **FAILED}, 1)]
 
 
-def test_without_times_of_messages_a_producer_has_no_interceptor(broker: EmbeddedBroker) -> None:
-    collected = Collected(metrics_of_messages=False)
+def test_by_default_a_producer_has_no_interceptor(broker: EmbeddedBroker) -> None:
+    collected = Collected()
     assert collected.telemetry.producer_interceptors() == []
     with pulsar.Client(broker.service_url, telemetry=collected.telemetry) as client:
         client.create_producer("t").send(b"x")
@@ -353,7 +353,7 @@ def test_a_meter_that_raises_ends_nothing(
 
 
 def test_it_is_pickled_by_its_arguments_unless_it_has_providers(collected: Collected) -> None:
-    copied = pickle.loads(pickle.dumps(Telemetry(per_topic=True, traces=True)))  # noqa: S301 - our own
+    copied = pickle.loads(pickle.dumps(Telemetry(per_topic=True, traces=True, times_of_messages=True)))  # noqa: S301 - our own
     assert len(copied.producer_interceptors()) == 2
     assert copied._metrics.attributes_of("t")["pulsar.topic"] == "persistent://public/default/t"
     with pytest.raises(TypeError, match="cannot be pickled: make it where it is needed"):
