@@ -1,4 +1,4 @@
-"""What the page of `EmbeddedBroker.inspect` shows, and the faults that can be clicked on it.
+"""The snapshot of an embedded broker for the page of `inspect()`, and the faults that can be clicked there.
 
 The page shows the connections of clients, each with its chart, and the topics and subscriptions with their numbers.
 """

@@ -1,4 +1,4 @@
-"""What the page of `Client.inspect` shows: the client's actors, and the numbers of its producers and consumers.
+"""The snapshot of a client for the page of `inspect()`: its actors, and the numbers of its producers and consumers.
 
 The page keeps no client alive: it reads what the client's guardian knows, which is there after the client's end, too.
 """

@@ -1,4 +1,4 @@
-"""What a client needs of a telemetry: it is told of the client's beginning, and gives interceptors for its handles.
+"""The base class of telemetry: it observes clients, and gives interceptors for their producers and consumers.
 
 `pulsar_actors.otel` has the one there is. It is separate because it needs OpenTelemetry.
 """

@@ -1,4 +1,4 @@
-"""What is at the addresses of the page: the files of the browser, the snapshot, the charts, and the faults.
+"""The routes of the page: the files for the browser, the snapshot, the pictures of the charts, and the faults.
 
 All addresses begin with a secret. Without it, other users of the machine could read the page, and any page in the same
 browser could set faults.

@@ -1,4 +1,4 @@
-"""What the page shows at a moment: the actors with the states of their machines, their numbers, and the last changes.
+"""The snapshot that the page shows: actors with the states of their machines, their numbers, and the last changes.
 
 A client and a broker each make their snapshots (`client/inspection.py`, `broker/inspection.py`). The page asks for one
 twice a second, and makes rates of the counters.

@@ -1,6 +1,6 @@
 """A chart that runs: bound to the class of its machines, it fires the rows of events.
 
-The `transitions` library drives it, with slimmer classes than its own at two of its seams. In the library's words our
+The `transitions` library drives it, with a slimmer class of transitions than its own. In the library's words our
 machines are models, and the class of an event is a trigger. One `transitions` machine serves all models of a chart: a
 separate one for each model would cost a hundred microseconds and twenty kilobytes.
 

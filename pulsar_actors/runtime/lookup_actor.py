@@ -114,7 +114,7 @@ KINDS: Final[Mapping[type[Message], str]] = {
     CommandGetSchema: "schema",
     CommandGetTopicsOfNamespace: "list-topics",
 }
-"""What is looked up, as observers are told. Of other requests they are told nothing."""
+"""The kinds of lookups that observers are told of, by command. Other requests are left out."""
 
 
 class PendingLookup:
