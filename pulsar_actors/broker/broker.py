@@ -7,11 +7,14 @@ called on the loop.
 import ssl
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeAlias
 
+from pulsar_actors.broker.data_folder import CommittingTransport, DataFolder
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.cluster import Cluster
 from pulsar_actors.broker.model.interfaces import Address, Refusal
+from pulsar_actors.broker.model.storage import IN_MEMORY
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.broker.session.directory import Directory, Node
 from pulsar_actors.broker.session.handlers import HANDLERS
@@ -25,18 +28,30 @@ from pulsar_actors.wire.topic_name import TopicName
 __all__ = ["Broker"]
 
 
+Accept: TypeAlias = Callable[[Transport, str], TransportOwner]
+
+
 class Broker:
     """A cluster, the brokers that serve it, and their ports.
 
     `cluster` has the topics, subscriptions and cursors, `faults` the scripted faults. `nodes` are the brokers that
-    clients see: one after `listen`, and one more with each `add_listener`.
+    clients see: one after `listen`, and one more with each `add_listener`. `when_failed` is called if the broker ends
+    because its data cannot be stored.
     """
 
-    def __init__(self, loop: Loop, options: BrokerOptions | None = None, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        options: BrokerOptions | None = None,
+        context: ssl.SSLContext | None = None,
+        when_failed: Callable[[], object] = lambda: None,
+    ) -> None:
         self._loop = loop
         self._options = options or BrokerOptions()
         self._context = context
-        self.cluster = Cluster(loop, self._options.settings)
+        folder = self._options.data_folder
+        self._data = None if folder is None else DataFolder(folder)
+        self.cluster = Cluster(loop, self._options.settings, self._data or IN_MEMORY)
         self.directory = Directory(self.cluster)
         self.faults = Faults(self._release_stalls)
         session_context = SessionContext(
@@ -54,6 +69,15 @@ class Broker:
         self._sessions = SessionListeners(session_context, self.faults)
         self._web = WebListeners(session_context)
         self._listeners: list[Listener] = []
+        if self._data is not None:
+            self._data.when_changed = lambda: loop.post(self._commit, None)
+            self._data.when_failed = lambda: loop.post(self._end, when_failed)
+            self._data.commit()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the broker has ended by itself; None if it has not."""
+        return None if self._data is None else self._data.failure
 
     @property
     def nodes(self) -> list[Node]:
@@ -123,13 +147,20 @@ class Broker:
         """End every connection of a client, as a network failure does."""
         self._sessions.close("cut")
 
+    def commit(self) -> None:
+        """Store all changes, if this broker has a data folder; OSError if that is not possible any longer."""
+        if self._data is not None and not self._data.commit():
+            raise OSError(self._data.failure)
+
     def close(self) -> None:
-        """End every connection, and close every port."""
+        """End every connection, close every port, and store all changes."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
         self._sessions.close("the broker stops")
         self._web.close()
+        if self._data is not None:
+            self._data.close()
 
     def _open(self, port: int, web_port: int, tls_port: int, web_tls_port: int) -> Node:
         node = Node(f"{self._options.settings.cluster_name}-{len(self.nodes)}")
@@ -142,10 +173,10 @@ class Broker:
         self.directory.add(node)
         return node
 
-    def _listen(self, scheme: str, port: int, accept: Callable[[Transport, str], TransportOwner]) -> str:
+    def _listen(self, scheme: str, port: int, accept: Accept) -> str:
         host = self._options.host
         try:
-            listener = self._loop.listen(host, port, accept)
+            listener = self._loop.listen(host, port, self._committing(accept))
         except OSError as fault:
             self.close()
             raise OSError(fault.errno, f"cannot listen on port {port} of {host}: {fault.strerror}") from fault
@@ -154,6 +185,21 @@ class Broker:
         url = f"{scheme}://{shown}:{listener.port}"
         LOG.info("the broker listens on %s", url)
         return url
+
+    def _committing(self, accept: Accept) -> Accept:
+        """Have connections send nothing before it is stored, if this broker has a data folder."""
+        data = self._data
+        if data is None:
+            return accept
+        return lambda transport, peer: accept(CommittingTransport(transport, data), peer)
+
+    def _commit(self, _: None) -> None:
+        assert self._data is not None  # noqa: S101 - something has changed there
+        self._data.commit()
+
+    def _end(self, when_failed: Callable[[], object]) -> None:
+        self.close()
+        when_failed()
 
     def _release_stalls(self) -> None:
         """Release stalled commands, on the loop: faults are used from any thread."""

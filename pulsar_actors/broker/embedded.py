@@ -4,8 +4,9 @@
         client = Client(broker.service_url)
         ...
 
-It keeps everything in memory and forgets it when it stops. Without other options it listens on free ports of the
-loopback address. It has its own loop and thread, and shares none with a client. Any Pulsar client can connect to it.
+It keeps everything in memory and forgets it when it stops, unless it has a data folder. Without other options it
+listens on free ports of the loopback address. It has its own loop and thread, and shares none with a client. Any Pulsar
+client can connect to it.
 
 `broker.faults` scripts faults (see `broker/faults.py`). `broker.call` reads or changes the broker from another thread:
 
@@ -13,10 +14,12 @@ loopback address. It has its own loop and thread, and shares none with a client.
 """
 
 import ssl
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -63,27 +66,45 @@ class EmbeddedBroker:
         settings: Settings | None = None,
         broker_entry_metadata: bool = False,
         keepalive_seconds: float = 30.0,
+        data_folder: str | Path | None = None,
     ) -> None:
         """Set the options; `start` or the `with` block starts the broker.
 
-        :param host: the address to listen on. Only with one of the loopback can no other machine connect.
-        :param port: for the binary protocol; 0 takes a free one.
-        :param web_port: for HTTP lookups and the admin calls; 0 takes a free one.
-        :param certificate_file: in PEM; with it and its key the broker listens for TLS as well.
-        :param private_key_file: in PEM.
-        :param tls_port: for the binary protocol over TLS; 0 takes a free one.
-        :param web_tls_port: for HTTPS; 0 takes a free one.
-        :param trust_certs_file: in PEM, certificates of authorities. Clients with a certificate signed by one of them
-            may connect, under the name in it.
-        :param tokens: clients with a token of these may connect.
-        :param passwords: clients with a name and its password may connect. Without tokens, passwords and trusted
+        host = "127.0.0.1"
+            The address to listen on. Only with one of the loopback can no other machine connect.
+        port = 0
+            For the binary protocol; 0 takes a free one.
+        web_port = 0
+            For HTTP lookups and the admin calls; 0 takes a free one.
+        certificate_file = None
+            In PEM; with it and its key the broker listens for TLS as well.
+        private_key_file = None
+            In PEM.
+        tls_port = 0
+            For the binary protocol over TLS; 0 takes a free one.
+        web_tls_port = 0
+            For HTTPS; 0 takes a free one.
+        trust_certs_file = None
+            In PEM, certificates of authorities. Clients with a certificate signed by one of them may
+            connect, under the name in it.
+        tokens = None
+            Clients with a token of these may connect.
+        passwords = None
+            Clients with a name and its password may connect. Without tokens, passwords and trusted
             certificates everybody may connect; with several of them, one is enough.
-        :param settings: limits and defaults, as in a broker's configuration file: `Settings(deduplication=True)` stores
+        settings = None
+            Limits and defaults, as in a broker's configuration file: `Settings(deduplication=True)` stores
             only once what a producer sends twice.
-        :param broker_entry_metadata: whether clients that can read it get the broker's own time and index with each
-            entry.
-        :param keepalive_seconds: after how many silent seconds a client gets a PING. The connection ends after as many
-            without an answer.
+        broker_entry_metadata = False
+            Whether clients that can read it get the broker's own time and index with each entry.
+        keepalive_seconds = 30.0
+            After how many silent seconds a client gets a PING. The connection ends after as many without an
+            answer.
+        data_folder = None
+            Where topics, subscriptions, schemas and transactions are stored, so that the next broker with
+            this folder has them; it is created if it is not there. What was confirmed to a client is
+            stored, also if the program is killed. All of it is held in memory, too. If the disk fails, the
+            broker ends.
         """
         self._options = BrokerOptions(
             host=host,
@@ -99,14 +120,17 @@ class EmbeddedBroker:
             settings=settings or Settings(),
             broker_entry_metadata=broker_entry_metadata,
             keepalive_seconds=keepalive_seconds,
+            data_folder=data_folder,
         )
         self._loop: ThreadLoop | None = None
         self._broker: Broker | None = None
+        self._has_ended = threading.Event()
 
     def start(self) -> None:
-        """Start the thread and listen; OSError names a port that is taken.
+        """Start the thread and listen; OSError names a port that is taken, or a data folder that cannot be used.
 
-        An address that is not of the loopback gives an OpenToOthersWarning.
+        InvalidArgument if the data folder has something else in it, or another broker uses it. An address that is not
+        of the loopback gives an OpenToOthersWarning.
         """
         if self._loop is not None:
             raise InvalidArgument("this broker has been started before; make another one")
@@ -115,8 +139,8 @@ class EmbeddedBroker:
         context = _context(self._options)
         loop = self._loop = ThreadLoop("pulsar-broker")
         loop.start()
-        self._broker = Broker(loop, self._options, context)
         try:
+            self._broker = _on(loop, lambda: Broker(loop, self._options, context, self._has_ended.set), None)
             self.call(lambda inside: inside.listen())
         except BaseException:
             self.stop()
@@ -125,9 +149,19 @@ class EmbeddedBroker:
     def stop(self) -> None:
         """End every connection, close every port and end the thread. A second call does nothing."""
         loop, broker, self._broker = self._loop, self._broker, None
-        if loop is not None and broker is not None:
+        if loop is None:
+            return
+        if broker is not None:
             loop.post(lambda _: broker.close(), None)
-            loop.stop(_STOP_SECONDS)
+        loop.stop(_STOP_SECONDS)
+        self._has_ended.set()
+
+    def wait(self) -> None:
+        """Wait until the broker is stopped; OSError if it has ended because its data cannot be stored."""
+        broker = self._running()
+        self._has_ended.wait()
+        if broker.failure is not None:
+            raise OSError(broker.failure)
 
     def __enter__(self) -> "EmbeddedBroker":
         self.start()
@@ -227,16 +261,13 @@ class EmbeddedBroker:
         assert loop is not None  # noqa: S101 - a running broker has one
         if loop.is_here():
             return function(broker)
-        answer: Future[T] = Future()
 
-        def run(_: None) -> None:
-            try:
-                answer.set_result(function(broker))
-            except BaseException as error:  # noqa: BLE001 - any error belongs to the caller
-                answer.set_exception(error)
+        def stored() -> T:
+            result = function(broker)
+            broker.commit()
+            return result
 
-        loop.post(run, None)
-        return answer.result(_CALL_SECONDS)
+        return _on(loop, stored, _CALL_SECONDS)
 
     def _running(self) -> Broker:
         if self._broker is None:
@@ -245,6 +276,20 @@ class EmbeddedBroker:
 
     def _first(self) -> Node:
         return self._running().nodes[0]
+
+
+def _on(loop: ThreadLoop, function: Callable[[], T], seconds: float | None) -> T:
+    """Call a function on a loop, and wait for it."""
+    answer: Future[T] = Future()
+
+    def run(_: None) -> None:
+        try:
+            answer.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - any error belongs to the caller
+            answer.set_exception(error)
+
+    loop.post(run, None)
+    return answer.result(seconds)
 
 
 def _open_to_others(options: BrokerOptions) -> str:

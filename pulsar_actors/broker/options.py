@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.tokens import Tokens
@@ -36,6 +37,7 @@ class BrokerOptions:
     settings: Settings = field(default_factory=Settings)
     broker_entry_metadata: bool = False
     keepalive_seconds: float = 30.0
+    data_folder: str | Path | None = None
 
     def __post_init__(self) -> None:
         if not self.host:  # a socket treats an empty host as every address

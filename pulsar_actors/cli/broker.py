@@ -9,18 +9,19 @@ import logging
 import secrets
 import subprocess
 import sys
-import threading
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.cli.arguments import named_value
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.exceptions import InvalidArgument
+from pulsar_actors.wire.topic_name import TopicName
 
 PORT: Final = 6650
 WEB_PORT: Final = 8080
@@ -38,10 +39,10 @@ def run(arguments: Namespace) -> int:
     try:
         tokens = _tokens(arguments)
         with _broker(arguments, tokens) as broker:
-            for topic in arguments.topic:
-                broker.create_topic(topic)
-            for topic, partitions in arguments.partitioned_topic:
-                broker.create_topic(topic, partitions)
+            stored = broker.call(_stored)
+            for topic, partitions in (*((each, 0) for each in arguments.topic), *arguments.partitioned_topic):
+                if (str(TopicName.parse(topic)), partitions) not in stored:
+                    broker.create_topic(topic, partitions)
             for what, url in (
                 ("service URL", broker.service_url),
                 ("web URL", broker.web_url),
@@ -55,8 +56,9 @@ def run(arguments: Namespace) -> int:
                 print(f"token        {tokens.issue(name)}  for {name}")
             if arguments.watch:
                 print(f"page         {broker.inspect().url}")
-            print("ready; everything is kept in memory, and Ctrl-C ends it", flush=True)
-            wait_for_ctrl_c()
+            kept = "in memory" if arguments.data is None else f"in {arguments.data}"
+            print(f"ready; everything is kept {kept}, and Ctrl-C ends it", flush=True)
+            broker.wait()
     except (OSError, InvalidArgument, UnicodeDecodeError) as fault:
         print(_reason(fault), file=sys.stderr)
         return 1
@@ -78,7 +80,17 @@ def _broker(arguments: Namespace, tokens: Tokens | None) -> EmbeddedBroker:
         tokens=tokens,
         passwords=None if arguments.password_file is None else _passwords(arguments.password_file),
         settings=Settings(deduplication=arguments.deduplication),
+        data_folder=arguments.data,
     )
+
+
+def _stored(inside: Broker) -> set[tuple[str, int]]:
+    """Return the names of the topics that were in the data folder, and their numbers of partitions; 0: none."""
+    found: set[tuple[str, int]] = set()
+    for namespace in inside.cluster.namespaces.values():
+        found.update((topic, 0) for topic in namespace.topics)
+        found.update(namespace.partitioned.items())
+    return found
 
 
 def _tokens(arguments: Namespace) -> Tokens | None:
@@ -119,11 +131,6 @@ def _partitioned(text: str) -> tuple[str, int]:
     return topic, int(partitions)
 
 
-def wait_for_ctrl_c() -> None:
-    """Wait for Ctrl-C, which raises KeyboardInterrupt."""
-    threading.Event().wait()
-
-
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -151,6 +158,12 @@ def configure(parser: ArgumentParser) -> None:
         metavar="TOPIC=PARTITIONS",
         help="create a partitioned topic; may be given several times",
     )
+    parser.add_argument(
+        "--data",
+        metavar="FOLDER",
+        help="store topics, subscriptions and schemas in this folder, so that they survive a restart; for one machine, "
+        "not for production (default: everything is kept in memory)",
+    )
     parser.add_argument("--log-level", choices=LEVELS, help="write the log to the standard error (default: no log)")
     parser.add_argument(
         "--watch",
@@ -177,7 +190,7 @@ def configure(parser: ArgumentParser) -> None:
 
 BROKER: Final = Command(
     name="broker",
-    summary="Run a Pulsar broker in memory, for development: any Pulsar client can talk to it.",
+    summary="Run a small Pulsar broker, for development: any Pulsar client can talk to it.",
     configure=configure,
     run=run,
 )

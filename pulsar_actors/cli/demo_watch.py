@@ -12,7 +12,6 @@ from typing import Final
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
-from pulsar_actors.cli.broker import wait_for_ctrl_c
 from pulsar_actors.cli.demo_traffic import NumberedPayloads, Verification
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import InitialPosition, Result
@@ -38,7 +37,7 @@ def watch(arguments: Namespace) -> int:
         print(f"open         {page.url}")
         print("ready; Ctrl-C ends it", flush=True)
         try:
-            wait_for_ctrl_c()
+            threading.Event().wait()
         except KeyboardInterrupt:
             flow.stop()
         print("\n".join(flow.summary()))

@@ -9,9 +9,8 @@ import sys
 import threading
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -19,8 +18,8 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.__main__ import main
+from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
-from pulsar_actors.cli import broker
 from pulsar_actors.cli.broker import BROKER, BrokerProcess, serve_until_stdin_ends
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
@@ -116,6 +115,57 @@ def test_with_deduplication_a_repeated_message_is_stored_once(option: tuple[str,
         process.communicate(timeout=20)
 
 
+def test_with_a_data_folder_the_same_command_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    command = (*FREE, "--data", str(tmp_path / "data"), "--topic", "t", "--partitioned-topic", "p=2")
+    for number in range(2):
+        with running(*command) as process:
+            said = lines_until_ready(process)
+            assert f"ready; everything is kept in {tmp_path / 'data'}, and Ctrl-C ends it" in said
+            (url,) = re.findall(r"pulsar://\S+", said)
+            with Client(url) as client:
+                client.create_producer("t").send(b"%d" % number)
+                reader = client.create_reader("t", MessageId.earliest)
+                assert [reader.read_next(10_000).data() for _ in range(number + 1)] == [b"0", b"1"][: number + 1]
+                assert len(client.get_topic_partitions("p")) == 2
+            process.kill()
+
+
+def test_a_topic_that_is_there_with_other_partitions_is_an_error_of_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EmbeddedBroker(data_folder=tmp_path) as before:
+        before.create_topic("t", 2)
+    assert main(["broker", *FREE, "--data", str(tmp_path), "--partitioned-topic", "t=3"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("topic persistent://public/default/t cannot be created: ")
+    assert len(said.splitlines()) == 1
+
+
+def test_a_disk_that_is_full_ends_the_broker_with_an_error(tmp_path: Path) -> None:
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
+        "from pulsar_actors.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", limited, "broker", *FREE, "--data", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
+        (url,) = re.findall(r"pulsar://\S+", lines_until_ready(process))
+        confirmed = 0
+        with Client(url, operation_timeout_seconds=5) as client:
+            producer = client.create_producer("t", send_timeout_millis=2000)
+            with suppress(pulsar.PulsarException):
+                while confirmed < 100:
+                    producer.send(b"%1000d" % confirmed + bytes(9000))
+                    confirmed += 1
+        out, errors = process.communicate(timeout=20)
+        assert (process.returncode, out) == (1, "")
+        assert errors.startswith(f"the broker cannot go on with its data in {tmp_path}: ")
+    assert 0 < confirmed < 100
+    with EmbeddedBroker(data_folder=tmp_path) as again, Client(again.service_url) as client:
+        reader = client.create_reader("t", MessageId.earliest)
+        assert [int(reader.read_next(10_000).data()[:1000]) for _ in range(confirmed)] == list(range(confirmed))
+        assert not reader.has_message_available()
+
+
 def test_the_default_ports_are_those_of_pulsar() -> None:
     parser = ArgumentParser()
     BROKER.configure(parser)
@@ -125,28 +175,14 @@ def test_the_default_ports_are_those_of_pulsar() -> None:
     assert "8080" in parser.format_help()
 
 
-def test_the_broker_waits_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupter = threading.Thread(target=signal.pthread_kill, args=(threading.get_ident(), signal.SIGINT), daemon=True)
-
-    class Interrupted(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            interrupter.start()
-            return super().wait(timeout)
-
-    monkeypatch.setattr(broker, "threading", SimpleNamespace(Event=Interrupted))
-    with pytest.raises(KeyboardInterrupt):
-        broker.wait_for_ctrl_c()
-    interrupter.join()
-
-
 def test_an_interrupt_is_a_regular_end_of_the_broker(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt() -> None:
+    def interrupt(_: EmbeddedBroker) -> None:
         raise KeyboardInterrupt
 
     before = set(threading.enumerate())
-    monkeypatch.setattr(broker, "wait_for_ctrl_c", interrupt)
+    monkeypatch.setattr(EmbeddedBroker, "wait", interrupt)
     assert main(["broker", *FREE]) == 0
     said = capsys.readouterr()
     assert said.out.endswith("stopped\n")
@@ -190,7 +226,7 @@ def test_a_broker_process_ends_when_its_parent_is_killed() -> None:
 
 
 def test_a_broker_process_that_does_not_end_in_time_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker, "_STOP_SECONDS", 0.2)
+    monkeypatch.setattr("pulsar_actors.cli.broker._STOP_SECONDS", 0.2)
     with BrokerProcess() as started:
         process = started._process
         process.send_signal(signal.SIGSTOP)
@@ -198,7 +234,7 @@ def test_a_broker_process_that_does_not_end_in_time_is_killed(monkeypatch: pytes
 
 
 def test_a_broker_process_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker, "_CHILD_COMMAND", (sys.executable, "-c", ""))
+    monkeypatch.setattr("pulsar_actors.cli.broker._CHILD_COMMAND", (sys.executable, "-c", ""))
     with pytest.raises(OSError, match="the embedded broker did not start"):
         BrokerProcess().__enter__()
 

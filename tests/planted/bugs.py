@@ -119,7 +119,7 @@ BUGS: Final = (
         'Row(Commit,                OPEN,              COMMITTING,        None,            "send_commit"),',
         "a commit does not wait for what was sent"),
     # The broker.
-    Bug(CURSOR, "            self.batch_ack_sets[offset] = left\n                return\n", "            self.batch_ack_sets[offset] = left\n",
+    Bug(CURSOR, "                self._record.acknowledged(offset)\n                return\n", "                self._record.acknowledged(offset)\n",
         "a part of a batch acknowledges all"),
     Bug(CURSOR, "self.read_offset = self.mark_delete + 1\n\n    def acknowledge(", "pass\n\n    def acknowledge(",
         "what a consumer had not acknowledged is not sent again"),
@@ -168,7 +168,7 @@ BUGS: Final = (
     Bug(KEY_SHARED, "            consumer = None if slot in self._waiting else self._ready_owner(slot)", "            consumer = self._ready_owner(slot)",
         "a message overtakes others of its key that wait"),
     Bug(KEY_SHARED, "        self._unblocked.update(dict.fromkeys(self._waiting))", "        pass", "keys wait for a consumer that has left"),
-    Bug(BUFFER, "                entry.is_hidden = True", "                pass", "aborted messages are delivered"),
+    Bug(BUFFER, "                self._managed_ledger.hide(entry)", "                pass", "aborted messages are delivered"),
     Bug(BUFFER, "self._managed_ledger.end if oldest is None else oldest.first_offset", "self._managed_ledger.end",
         "messages of open transactions are delivered"),
     Bug(COORDINATOR, "        self._clock.later(max(0, left_ms) / _MS, self._time_out, transaction.id.least)", "        pass",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.managed_ledger import Position
+from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.enums import ConsumerType

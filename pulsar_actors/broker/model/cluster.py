@@ -14,18 +14,21 @@ No method waits, and none is thread-safe: all are called on one loop.
 
 A cluster is one process, but it may listen at several addresses and look like one broker at each. `TopicOwnership` has
 the name of the broker that serves a topic, and `Migrations` the topics that move to another cluster permanently.
+
+A cluster with a storage begins with what is stored there.
 """
 
 from collections.abc import Callable, Mapping
-from itertools import count
+from types import MappingProxyType
 from typing import Any, Final
 
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION
 from pulsar_actors.broker.model.interfaces import Address, Busy, Clock, Conflict, Missing, Refusal
-from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION
 from pulsar_actors.broker.model.namespace import Namespace
 from pulsar_actors.broker.model.schemas import Schemas
 from pulsar_actors.broker.model.settings import Settings, policy_or_default
 from pulsar_actors.broker.model.stats import partitioned_stats, topic_stats
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, Storage
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.broker.model.transaction_coordinator import TransactionCoordinators
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
@@ -38,32 +41,42 @@ MIGRATION_CHECK_SECONDS: Final = 0.05
 class Cluster:
     """One cluster, shared by all its brokers.
 
-    `namespaces` is by `tenant/namespace`; public/default exists from the start, and pulsar/system for system topics.
+    `namespaces` is by `tenant/namespace`; a new cluster has public/default, and pulsar/system for system topics.
     `coordinators` are the transaction coordinators. `owner_of` returns the name of the
     broker that serves a topic (None: any); tests may replace it.
     """
 
-    def __init__(self, clock: Clock, settings: Settings | None = None) -> None:
+    def __init__(self, clock: Clock, settings: Settings | None = None, storage: Storage = IN_MEMORY) -> None:
         self.clock = clock
         self.settings = settings if settings is not None else Settings()
-        self.tenants: set[str] = {"public", "pulsar"}
-        self.namespaces = {name: Namespace(name) for name in ("public/default", "pulsar/system")}
-        self.coordinators = TransactionCoordinators(self.settings.transaction_coordinators, clock, self.find_topic)
+        self._storage = storage
+        self._record = storage.record("cluster", "", self._state)
+        stored = self._record.stored or {"tenants": ["public", "pulsar"], "ledgers": 0, "producers": 0}
+        self.tenants: set[str] = set(stored["tenants"])
+        self._last_ledger: int = stored["ledgers"]
+        self._last_producer: int = stored["producers"]
+        names = storage.names("namespace") or ["public/default", "pulsar/system"]
+        self.namespaces = {name: Namespace(name, storage) for name in names}
+        self._schemas: dict[str, Schemas] = {}
+        self.coordinators = TransactionCoordinators(
+            self.settings.transaction_coordinators, clock, self.find_topic, storage
+        )
         if len(self.coordinators):
-            self.namespaces["pulsar/system"].partitioned[str(ASSIGNMENT_TOPIC)] = len(self.coordinators)
+            self.namespaces["pulsar/system"].set_partitions(str(ASSIGNMENT_TOPIC), len(self.coordinators))
         ownership = TopicOwnership()
         self.assign = ownership.assign
         self.owner_of: Callable[[TopicName], str | None] = ownership.owner_of
         self.migrations = Migrations(clock, self.namespaces)
-        self._schemas: dict[str, Schemas] = {}
-        self._ledgers = count(1)
-        self._producers = count(1)
+        for name in storage.topics():
+            topic = TopicName.parse(name)
+            self.namespaces[topic.namespace_name].topics[name] = self._make(topic)
 
     def create_tenant(self, tenant: str) -> None:
         """Create a tenant; Conflict if it exists."""
         if tenant in self.tenants:
             raise Conflict(ServerError.MetadataError, "Tenant already exist")
         self.tenants.add(tenant)
+        self._record.changed()
 
     def delete_tenant(self, tenant: str) -> None:
         """Delete a tenant; Missing, or Busy while it has namespaces."""
@@ -72,6 +85,7 @@ class Cluster:
         if any(name.startswith(f"{tenant}/") for name in self.namespaces):
             raise Busy(ServerError.MetadataError, "The tenant still has active namespaces")
         self.tenants.remove(tenant)
+        self._record.changed()
 
     def create_namespace(self, name: str) -> Namespace:
         """Create `tenant/namespace`; Missing without the tenant, Conflict if it exists."""
@@ -79,7 +93,7 @@ class Cluster:
             raise Missing(ServerError.MetadataError, "Tenant doesn't exist")
         if name in self.namespaces:
             raise Conflict(ServerError.MetadataError, "Namespace already exists")
-        self.namespaces[name] = Namespace(name)
+        self.namespaces[name] = Namespace(name, self._storage)
         return self.namespaces[name]
 
     def delete_namespace(self, name: str, *, force: bool = False) -> None:
@@ -90,6 +104,7 @@ class Cluster:
         for topic in list(namespace.topics):
             self.delete_topic(TopicName.parse(topic), force=True)
         del self.namespaces[name]
+        namespace.forget()
 
     def namespace(self, name: str) -> Namespace:
         """Find a namespace; Missing if it does not exist."""
@@ -133,13 +148,13 @@ class Cluster:
             self.create_partitioned(name, namespace.policies.auto_topic_partitions)
         return namespace.policies.auto_topic_partitions
 
-    def create_topic(self, name: TopicName) -> Topic:
+    def create_topic(self, name: TopicName, properties: Mapping[str, str] = MappingProxyType({})) -> Topic:
         """Create a topic without partitions, or a missing partition; Missing without the namespace, Conflict."""
         namespace = self.namespace(name.namespace_name)
         if str(name) in namespace.topics or str(name) in namespace.partitioned:
             raise Conflict(ServerError.NotAllowedError, "This topic already exists")
         self._check_partition(namespace, name)
-        topic = self._make(name)
+        topic = self._make(name, properties)
         namespace.add([topic])
         return topic
 
@@ -150,7 +165,7 @@ class Cluster:
             raise Conflict(ServerError.NotAllowedError, "This topic already exists")
         if partitions < 1 or name.partition_index >= 0:
             raise Refusal(ServerError.NotAllowedError, "Number of partitions should be more than 0, of no partition")
-        namespace.partitioned[str(name)] = partitions
+        namespace.set_partitions(str(name), partitions)
         namespace.add([self._make(name.partition(index)) for index in range(partitions)])
 
     def grow(self, name: TopicName, partitions: int) -> None:
@@ -163,7 +178,7 @@ class Cluster:
             raise Conflict(ServerError.NotAllowedError, f"Number of partitions must be more than the {before} it has")
         first = namespace.topics.get(str(name.partition(0)))
         durable = [each for each in (first.subscriptions.values() if first else ()) if each.durable]
-        namespace.partitioned[str(name)] = partitions
+        namespace.set_partitions(str(name), partitions)
         added = [self._make(name.partition(index)) for index in range(before, partitions)]
         for topic in added:
             for subscription in durable:
@@ -179,7 +194,7 @@ class Cluster:
     def delete_partitioned(self, name: TopicName, *, force: bool = False) -> None:
         """Delete a partitioned topic and its partitions, under the same conditions as a topic."""
         self._delete(name, self._all_of(name), force=force)
-        del self.namespace(name.namespace_name).partitioned[str(name)]
+        self.namespace(name.namespace_name).set_partitions(str(name), 0)
 
     def unload(self, name: TopicName, moved_to: Address | None = None) -> None:
         """Unload a topic, or all partitions of a partitioned one; Missing."""
@@ -199,7 +214,10 @@ class Cluster:
 
     def schemas_of(self, name: TopicName) -> Schemas:
         """Return the schemas of a topic, or of the partitioned topic that it belongs to; none for an unknown topic."""
-        return self._schemas.setdefault(str(name.base), Schemas())
+        base = str(name.base)
+        if base not in self._schemas:
+            self._schemas[base] = Schemas(storage=self._storage, topic=base)
+        return self._schemas[base]
 
     def partitioned_stats(self, name: TopicName) -> dict[str, Any]:
         """Return the answer to `GET …/partitioned-stats`; Missing."""
@@ -224,16 +242,31 @@ class Cluster:
         elif self._is_beyond(namespace, name):
             raise _not_allowed(f"Illegal topic partition name {name} with max allowed {count_of_base} partitions")
 
-    def _make(self, name: TopicName) -> Topic:
+    def _make(self, name: TopicName, properties: Mapping[str, str] = MappingProxyType({})) -> Topic:
         return Topic(
             name,
             self.clock,
             self.settings,
             self.namespace(name.namespace_name).policies,
             self.schemas_of(name),
-            next_ledger=self._ledgers.__next__,
-            name_producer=lambda: f"{self.settings.cluster_name}-0-{next(self._producers)}",
+            properties,
+            storage=self._storage.topic(str(name)) if name.is_persistent else IN_MEMORY,
+            next_ledger=self._next_ledger,
+            name_producer=self._name_producer,
         )
+
+    def _next_ledger(self) -> int:
+        self._last_ledger += 1
+        self._record.changed()
+        return self._last_ledger
+
+    def _name_producer(self) -> str:
+        self._last_producer += 1
+        self._record.changed()
+        return f"{self.settings.cluster_name}-0-{self._last_producer}"
+
+    def _state(self) -> State:
+        return {"tenants": sorted(self.tenants), "ledgers": self._last_ledger, "producers": self._last_producer}
 
     def _topic(self, name: TopicName) -> Topic:
         topic = self.find_topic(name)
@@ -254,9 +287,11 @@ class Cluster:
             raise Busy(ServerError.NotAllowedError, "Topic has active producers/subscriptions")
         for topic in topics:
             topic.disconnect_all()
+            topic.forget()
         self.namespace(name.namespace_name).remove([str(topic.name) for topic in topics])
         if name.partition_index < 0:
-            self._schemas.pop(str(name), None)
+            self.schemas_of(name).forget()
+            del self._schemas[str(name)]
 
 
 class TopicOwnership:

@@ -7,8 +7,8 @@ If several consumers share the entries (Shared, Key_Shared), `pending` has each 
 too many of them the consumer is blocked: new permits are withheld until only half of the limit is left.
 """
 
+from pulsar_actors.broker.model.entry import Position, StoredEntry
 from pulsar_actors.broker.model.interfaces import ConsumerLink, Delivery
-from pulsar_actors.broker.model.managed_ledger import Position, StoredEntry
 from pulsar_actors.broker.model.requests import SubscribeRequest
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe

@@ -10,9 +10,14 @@ either. Hidden entries are acknowledged when they are read.
 
 `read_offset` is independent of `mark_delete`: entries are read once, and again only after `rewind`, which skips
 acknowledged entries.
+
+What is acknowledged is stored; what is pending is stored with the transactions. After a restart a cursor reads from its
+mark-delete position.
 """
 
-from pulsar_actors.broker.model.managed_ledger import ManagedLedger, Position, StoredEntry
+from pulsar_actors.broker.model.entry import Position, StoredEntry
+from pulsar_actors.broker.model.managed_ledger import ManagedLedger
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
 from pulsar_actors.machines.trackers.ack_set import full
 
 
@@ -21,6 +26,7 @@ class Cursor:
 
     __slots__ = (
         "_acknowledged",
+        "_record",
         "batch_ack_sets",
         "managed_ledger",
         "mark_delete",
@@ -29,14 +35,21 @@ class Cursor:
         "replicated",
     )
 
-    def __init__(self, managed_ledger: ManagedLedger, read_offset: int) -> None:
+    def __init__(
+        self, managed_ledger: ManagedLedger, read_offset: int, storage: TopicStorage = IN_MEMORY, name: str = ""
+    ) -> None:
         self.managed_ledger = managed_ledger
+        self._record = storage.cursor(name, self._state, self._left_of)
         self.read_offset = read_offset
         self.mark_delete = read_offset - 1
         self._acknowledged: set[int] = set()
         self.batch_ack_sets: dict[int, int] = {}
         self.pending_acks: dict[int, int] = {}  # by offset, the set of the messages
         self.replicated = False  # True if consumers asked for replication, which has no effect here
+        if self._record.stored is None:
+            self._record.changed()
+        else:
+            self._restore(self._record.stored)
 
     @property
     def mark_delete_position(self) -> Position:
@@ -115,9 +128,11 @@ class Cursor:
             left = self.batch_ack_sets.get(offset, ack_set) & ack_set & full(min(entry.messages, ack_set.bit_length()))
             if left:
                 self.batch_ack_sets[offset] = left
+                self._record.acknowledged(offset)
                 return
         self.batch_ack_sets.pop(offset, None)
         self._acknowledged.add(offset)
+        self._record.acknowledged(offset)
         self._advance()
 
     def acknowledge_before(self, offset: int) -> None:
@@ -129,6 +144,7 @@ class Cursor:
         self._acknowledged.difference_update(_within(self._acknowledged, self.mark_delete, offset))
         self.mark_delete = offset - 1
         self.read_offset = max(self.read_offset, offset)
+        self._record.changed()
         self._advance()
 
     def acknowledge_up_to(self, position: Position, ack_set: int | None) -> bool:
@@ -151,8 +167,10 @@ class Cursor:
         self.mark_delete = offset - 1
         self._acknowledged.clear()
         self.batch_ack_sets.clear()
+        self._record.reset()
         if ack_set:
             self.batch_ack_sets[offset] = ack_set
+            self._record.acknowledged(offset)
 
     def unacknowledged(self, count: int) -> list[StoredEntry]:
         """Return the oldest unacknowledged entries, at most so many."""
@@ -164,6 +182,15 @@ class Cursor:
             if offset not in self._acknowledged:
                 found.append(self.managed_ledger.entry(offset))
         return found
+
+    def replicate(self, replicated: bool) -> None:  # noqa: FBT001 - as in the command
+        """Note what consumers asked for."""
+        self.replicated = replicated
+        self._record.changed()
+
+    def forget(self) -> None:
+        """Store nothing any longer: its subscription is deleted."""
+        self._record.remove()
 
     def ranges(self) -> list[tuple[int, int]]:
         """Return the first and the last offset of each gapless range acknowledged after `mark_delete`."""
@@ -183,6 +210,23 @@ class Cursor:
     def _catch_up(self) -> None:
         """Count the entries that were dropped as acknowledged."""
         self.acknowledge_before(self.managed_ledger.base)
+
+    def _state(self) -> State:
+        return {"mark_delete": self.mark_delete, "replicated": self.replicated}
+
+    def _left_of(self, offset: int) -> int:
+        """Return the set of messages that are not acknowledged, of an entry of which some are."""
+        return self.batch_ack_sets.get(offset, 0)
+
+    def _restore(self, stored: State) -> None:
+        self.mark_delete = stored["mark_delete"]
+        self.read_offset = self.mark_delete + 1
+        self.replicated = stored["replicated"]
+        for offset, left in self._record.acknowledgements():
+            if left:
+                self.batch_ack_sets[offset] = left
+            else:
+                self._acknowledged.add(offset)
 
 
 def _within(offsets: "set[int] | dict[int, int]", after: int, before: int) -> list[int]:

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
+from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.interfaces import Clock, Delivery
-from pulsar_actors.broker.model.managed_ledger import StoredEntry
 from pulsar_actors.broker.model.pending_acks import PendingAck
 from pulsar_actors.broker.model.selectors import ActiveConsumerSelector, ConsumerSelector
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe

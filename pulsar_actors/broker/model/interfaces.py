@@ -11,7 +11,7 @@ so before it has changed anything.
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError

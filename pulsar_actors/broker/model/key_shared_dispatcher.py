@@ -18,8 +18,8 @@ from heapq import heappop, heappush
 
 from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
+from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.interfaces import Clock
-from pulsar_actors.broker.model.managed_ledger import StoredEntry
 from pulsar_actors.broker.model.selectors import KeySelector
 from pulsar_actors.broker.model.shared_dispatcher import MultipleConsumersDispatcher
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe

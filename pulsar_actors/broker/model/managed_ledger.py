@@ -7,116 +7,16 @@ unloaded, a new ledger is created.
 
 The oldest entries are dropped when no subscription needs them and they take too much memory. Offsets do not change:
 `base` is the offset of the oldest entry that is left.
+
+A broker that restarts reads the stored entries, and begins a new ledger, as after an unload.
 """
 
-import base64
-import binascii
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Final
 
-from pulsar_actors.machines.trackers.message_routing import murmur3_32
-from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
-
-
-class Position(NamedTuple):
-    """A ledger id and an entry id. Positions sort in the order of writing."""
-
-    ledger_id: int
-    entry_id: int
-
-
-EARLIEST_POSITION: Final = Position(-1, -1)
-"""The position before every entry. In a receipt: the entry was not stored, because the topic has it already."""
-LATEST_POSITION: Final = Position(2**63 - 1, 2**63 - 1)
-"""The position after every entry."""
-
-
-_31_BITS = 0x7FFFFFFF
-
-
-class StoredEntry:
-    """One entry of a topic: the bytes of the producer, unchanged, and the facts that dispatch depends on.
-
-    `data` is from the checksum on. `messages` is the number of messages by the metadata. `offset` counts the topic's
-    entries from 0 through all ledgers. `index` counts its messages, up to the last one of this entry.
-    `ManagedLedger.append` sets both. `deliver_at` is 0 for at once. `is_batch` distinguishes a batch of one from a
-    plain message. A hidden entry is never delivered: it was aborted, or it is a marker.
-    """
-
-    __slots__ = (
-        "_author",
-        "_hash",
-        "_key",
-        "_sequence_id",
-        "broker_timestamp",
-        "chunk_of",
-        "data",
-        "deliver_at",
-        "entry_id",
-        "index",
-        "is_batch",
-        "is_hidden",
-        "is_last_chunk",
-        "ledger_id",
-        "messages",
-        "offset",
-        "publish_time",
-    )
-
-    def __init__(self, data: bytes, metadata: MessageMetadata, author: str, now_ms: int) -> None:
-        self.data = data
-        self.ledger_id = 0
-        self.entry_id = 0
-        self.offset = -1
-        self.index = -1
-        self.is_hidden = False
-        self.broker_timestamp = now_ms
-        self.publish_time = metadata.publish_time
-        self.deliver_at = metadata.deliver_at_time
-        self.is_batch = metadata.HasField("num_messages_in_batch")
-        self.messages = max(1, metadata.num_messages_in_batch)
-        self.chunk_of = metadata.uuid or None
-        self.is_last_chunk = self.chunk_of is None or metadata.chunk_id == metadata.num_chunks_from_msg - 1
-        self._key = _key(metadata)
-        self._author = author
-        self._sequence_id = metadata.sequence_id
-        self._hash = -1
-
-    @property
-    def position(self) -> Position:
-        """The ledger id and the entry id."""
-        return Position(self.ledger_id, self.entry_id)
-
-    @property
-    def key_hash(self) -> int:
-        """The hash that Key_Shared uses, in 31 bits.
-
-        It is the hash of the ordering key; without one, of the key; without either, of the producer's name and the
-        sequence id, so that messages without a key are distributed. It is computed on first use, because most topics
-        have no such subscription.
-        """
-        if self._hash == -1:
-            key = self._key if self._key is not None else f"{self._author}-{self._sequence_id}".encode()
-            self._hash = murmur3_32(key) & _31_BITS
-        return self._hash
-
-
-def _key(metadata: MessageMetadata) -> bytes | None:
-    if metadata.HasField("ordering_key"):
-        return metadata.ordering_key
-    if not metadata.HasField("partition_key"):
-        return None
-    key: str | bytes = metadata.partition_key  # bytes if the key is not UTF-8
-    raw = key if isinstance(key, bytes) else key.encode()
-    if metadata.partition_key_b64_encoded:
-        try:
-            return base64.b64decode(raw, validate=True)
-        except binascii.Error:
-            return raw
-    return raw
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION, Position, StoredEntry
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
 
 
 class ManagedLedger:
@@ -134,6 +34,8 @@ class ManagedLedger:
         "_first_offsets",
         "_ledgers",
         "_next_ledger",
+        "_record",
+        "_storage",
         "base",
         "end",
         "is_held",
@@ -143,11 +45,13 @@ class ManagedLedger:
         "unneeded_bytes",
     )
 
-    def __init__(self, next_ledger: Callable[[], int]) -> None:
+    def __init__(self, next_ledger: Callable[[], int], storage: TopicStorage = IN_MEMORY) -> None:
         self._next_ledger = next_ledger
+        self._storage = storage
+        self._record = storage.record("managed ledger", "", self._state)
         self._entries: list[StoredEntry] = []
-        self._ledgers = [next_ledger()]  # their ids, in ascending order
-        self._first_offsets = [0]  # the first offset of each ledger
+        self._ledgers: list[int] = []  # their ids, in ascending order
+        self._first_offsets: list[int] = []  # the first offset of each ledger
         self._counted_up_to = 0  # entries before this offset are counted as not needed
         self.base = 0
         self.end = 0
@@ -156,6 +60,9 @@ class ManagedLedger:
         self.messages = 0
         self.size = 0
         self.unneeded_bytes = 0
+        if self._record.stored is not None:
+            self._restore(self._record.stored)
+        self.roll()
 
     @property
     def ledgers(self) -> list[tuple[int, int]]:
@@ -172,24 +79,24 @@ class ManagedLedger:
 
     def append(self, entry: StoredEntry) -> None:
         """Store an entry, and set its ledger id, entry id, offset and index."""
-        offset = entry.offset = self.end
-        self.end += 1
+        self._add(entry, -1)
         if not self.is_held:
             self.readable_end = self.end
-        entry.ledger_id = self._ledgers[-1]
-        entry.entry_id = offset - self._first_offsets[-1]
-        self.messages += entry.messages
-        entry.index = self.messages - 1
-        self.size += len(entry.data)
-        self._entries.append(entry)
+        self._storage.put(entry)
+
+    def hide(self, entry: StoredEntry) -> None:
+        """Never deliver an entry."""
+        entry.is_hidden = True
+        self._storage.put(entry)
 
     def roll(self) -> None:
         """Begin a new ledger. If the last one is empty, it is dropped."""
-        if self._first_offsets[-1] == self.end:
+        if self._first_offsets and self._first_offsets[-1] == self.end:
             self._ledgers.pop()
             self._first_offsets.pop()
         self._ledgers.append(self._next_ledger())
         self._first_offsets.append(self.end)
+        self._record.changed()
 
     def entry(self, offset: int) -> StoredEntry:
         """Return the entry of an offset from `base` to `end` - 1."""
@@ -238,8 +145,11 @@ class ManagedLedger:
             self.unneeded_bytes -= size
             self.size -= size
             count += 1
-        del self._entries[:count]
-        self.base += count
+        if count:
+            del self._entries[:count]
+            self.base += count
+            self._storage.trim(self.base)
+            self._record.changed()
 
     @property
     def last_message(self) -> tuple[Position, int]:
@@ -252,3 +162,29 @@ class ManagedLedger:
             if not entry.is_hidden:
                 return entry.position, entry.messages - 1 if entry.is_batch else -1
         return EARLIEST_POSITION, -1
+
+    def _add(self, entry: StoredEntry, ledger: int) -> None:
+        """Add an entry to a ledger, by its index."""
+        offset = entry.offset = self.end
+        self.end += 1
+        entry.ledger_id = self._ledgers[ledger]
+        entry.entry_id = offset - self._first_offsets[ledger]
+        self.messages += entry.messages
+        entry.index = self.messages - 1
+        self.size += len(entry.data)
+        self._entries.append(entry)
+
+    def _state(self) -> State:
+        """Return the ledgers, and how many entries and messages were dropped."""
+        dropped = self._entries[0].index + 1 - self._entries[0].messages if self._entries else self.messages
+        ledgers = list(zip(self._ledgers, self._first_offsets, strict=True))
+        return {"ledgers": ledgers, "base": self.base, "dropped_messages": dropped}
+
+    def _restore(self, stored: State) -> None:
+        self._ledgers = [ledger for ledger, _ in stored["ledgers"]]
+        self._first_offsets = [first for _, first in stored["ledgers"]]
+        self.base = self.end = self._counted_up_to = stored["base"]
+        self.messages = stored["dropped_messages"]
+        for entry in self._storage.entries(self.base):
+            self._add(entry, bisect_right(self._first_offsets, self.end) - 1)
+        self.readable_end = self.end

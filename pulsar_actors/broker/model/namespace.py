@@ -1,9 +1,11 @@
 """A namespace: its policies, its partitioned topics, and its topics, which include partitions."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TypeAlias
 
 from pulsar_actors.broker.model.settings import Policies
+from pulsar_actors.broker.model.storage import State, Storage
 from pulsar_actors.broker.model.topic import Topic
 
 TopicsWatcher: TypeAlias = Callable[[list[str], list[str]], None]
@@ -14,17 +16,39 @@ class Namespace:
     """One namespace, created by `Cluster.create_namespace`.
 
     `topics` has topics and partitions by complete name, `partitioned` the number of partitions of each partitioned
-    topic.
+    topic. Whoever changes the policies calls `changed`.
     """
 
-    __slots__ = ("_watchers", "name", "partitioned", "policies", "topics")
+    __slots__ = ("_record", "_watchers", "name", "partitioned", "policies", "topics")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, storage: Storage) -> None:
         self.name = name
         self.policies = Policies()
         self.topics: dict[str, Topic] = {}
         self.partitioned: dict[str, int] = {}
         self._watchers: list[TopicsWatcher] = []
+        self._record = storage.record("namespace", name, self._state)
+        if self._record.stored is None:
+            self.changed()
+        else:
+            self.policies = Policies(**self._record.stored["policies"])
+            self.partitioned = self._record.stored["partitioned"]
+
+    def changed(self) -> None:
+        """Store the policies and the numbers of partitions."""
+        self._record.changed()
+
+    def forget(self) -> None:
+        """Store nothing any longer: it is deleted."""
+        self._record.remove()
+
+    def set_partitions(self, topic: str, partitions: int) -> None:
+        """Set the number of partitions of a topic; 0: it is no partitioned topic any longer."""
+        if partitions:
+            self.partitioned[topic] = partitions
+        else:
+            del self.partitioned[topic]
+        self.changed()
 
     def watch(self, watcher: TopicsWatcher) -> Callable[[], None]:
         """Call the watcher when topics are created and deleted. Return the function that stops this."""
@@ -47,6 +71,9 @@ class Namespace:
         for name in names:
             del self.topics[name]
         self._tell([], names)
+
+    def _state(self) -> State:
+        return {"policies": asdict(self.policies), "partitioned": self.partitioned}
 
     def _tell(self, came: list[str], went: list[str]) -> None:
         if came or went:

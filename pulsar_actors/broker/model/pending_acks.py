@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 
 from pulsar_actors.broker.model.consumer import AckedEntry
 from pulsar_actors.broker.model.cursor import Cursor
+from pulsar_actors.broker.model.entry import Position, StoredEntry
 from pulsar_actors.broker.model.interfaces import Refusal
-from pulsar_actors.broker.model.managed_ledger import Position, StoredEntry
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
 from pulsar_actors.machines.trackers.ack_set import full
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
@@ -34,13 +35,16 @@ class PendingAck(NamedTuple):
 class PendingAcks:
     """The pending acknowledgements of one subscription. `Cursor.pending_acks` has the individual ones by entry."""
 
-    __slots__ = ("_cumulative", "_cursor", "_individual", "_partly_committed")
+    __slots__ = ("_cumulative", "_cursor", "_individual", "_partly_committed", "_record")
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, storage: TopicStorage = IN_MEMORY, subscription: str = "") -> None:
         self._cursor = cursor
+        self._record = storage.record("pending acknowledgements", subscription, self._state)
         self._individual: dict[TransactionId, dict[int, PendingAck]] = {}  # and by offset
         self._cumulative: tuple[TransactionId, AckedEntry] | None = None
         self._partly_committed: set[int] = set()  # offsets of batches
+        if self._record.stored is not None:
+            self._restore(self._record.stored)
 
     @property
     def ongoing(self) -> int:
@@ -68,6 +72,7 @@ class PendingAcks:
     def add(self, transaction: TransactionId, pending: Sequence[PendingAck]) -> None:
         """Add acknowledgements that `check` returned, which a dispatcher has marked as pending at the cursor."""
         _add_all(self._individual.setdefault(transaction, {}), pending)
+        self._record.changed()
 
     def add_cumulative(self, transaction: TransactionId, acknowledged: AckedEntry) -> None:
         """Add a cumulative acknowledgement; Refusal for a conflict. A transaction may only move its own forward."""
@@ -81,9 +86,11 @@ class PendingAcks:
             if _reach(acknowledged) <= _reach(earlier):
                 raise _conflict(transaction, position, "the transaction has acknowledged it already")
         self._cumulative = transaction, acknowledged
+        self._record.changed()
 
     def commit(self, transaction: TransactionId) -> None:
         """Acknowledge what the transaction has acknowledged."""
+        self._record.changed()
         for entry, messages in self._individual.pop(transaction, {}).values():
             self._cursor.release(entry, messages)
             self._cursor.acknowledge(entry, full(entry.messages) & ~messages)
@@ -111,9 +118,37 @@ class PendingAcks:
             _add_all(dropped, self._individual.pop(transaction, {}).values())
             if self._cumulative is not None and self._cumulative[0] == transaction:
                 self._cumulative = None
+            self._record.changed()
         for entry, messages in dropped.values():
             self._cursor.release(entry, messages)
         return [each for each in dropped.values() if self._cursor.remaining(each.entry)]
+
+    def forget(self) -> None:
+        """Store nothing any longer: the subscription is deleted."""
+        self._record.remove()
+
+    def _state(self) -> State:
+        individual = [
+            (*transaction, [(offset, f"{pending.messages:x}") for offset, pending in acks.items()])
+            for transaction, acks in self._individual.items()
+        ]
+        cumulative = None
+        if self._cumulative is not None:
+            transaction, (position, ack_set) = self._cumulative
+            cumulative = (*transaction, *position, f"{ack_set or 0:x}")
+        return {"individual": individual, "cumulative": cumulative, "partly_committed": sorted(self._partly_committed)}
+
+    def _restore(self, stored: State) -> None:
+        for most, least, acks in stored["individual"]:
+            pending = [PendingAck(self._cursor.managed_ledger.entry(offset), int(text, 16)) for offset, text in acks]
+            for entry, messages in pending:
+                self._cursor.hold(entry, messages)
+            _add_all(self._individual.setdefault(TransactionId(most, least), {}), pending)
+        if stored["cumulative"] is not None:
+            most, least, ledger_id, entry_id, ack_set = stored["cumulative"]
+            acknowledged = AckedEntry(Position(ledger_id, entry_id), int(ack_set, 16) or None)
+            self._cumulative = TransactionId(most, least), acknowledged
+        self._partly_committed.update(stored["partly_committed"])
 
     def _has_transactions(self, entry: StoredEntry) -> bool:
         """Return whether a part of a batch is pending, or was acknowledged in a transaction."""

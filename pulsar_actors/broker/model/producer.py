@@ -10,6 +10,7 @@ epoch, replaces itself.
 """
 
 from collections import deque
+from collections.abc import Callable
 
 from pulsar_actors.broker.model.interfaces import Address, ProducerLink, Refusal
 from pulsar_actors.broker.model.requests import ProducerRequest
@@ -62,16 +63,20 @@ class Producer:
 
 
 class TopicProducers:
-    """The producers of one topic. `epoch` is None until a producer gets exclusive access."""
+    """The producers of one topic. `epoch` is None until a producer gets exclusive access.
 
-    __slots__ = ("_exclusive", "_name", "connected", "epoch", "waiting")
+    `epoch_changed` is called when it is another.
+    """
 
-    def __init__(self, topic_name: str) -> None:
+    __slots__ = ("_epoch_changed", "_exclusive", "_name", "connected", "epoch", "waiting")
+
+    def __init__(self, topic_name: str, epoch: int | None, epoch_changed: Callable[[], object]) -> None:
         self._name = topic_name
+        self._epoch_changed = epoch_changed
         self._exclusive: Producer | None = None
         self.connected: dict[str, Producer] = {}
         self.waiting: deque[Producer] = deque()
-        self.epoch: int | None = None
+        self.epoch = epoch
 
     def admit(self, producer: Producer) -> None:
         """Connect a producer, or let it wait; Refusal if neither is possible."""
@@ -162,3 +167,4 @@ class TopicProducers:
         producer.topic_epoch = self.epoch
         self._exclusive = producer
         self.connected[producer.name] = producer
+        self._epoch_changed()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from pulsar_actors.broker.model.managed_ledger import Position
+from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.broker.model.schemas import SchemaData
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ProducerAccessMode
 

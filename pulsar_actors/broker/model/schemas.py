@@ -6,11 +6,13 @@ type of the latest one, and is compatible with it: by default each of both reads
 schemas of a topic adds an empty version.
 """
 
+import base64
 from collections.abc import Callable
 from typing import Final, cast
 
 from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
 from pulsar_actors.broker.model.interfaces import Missing, Refusal
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, Storage
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 
@@ -79,12 +81,20 @@ def _is_same(one: SchemaData, other: SchemaData) -> bool:
 class Schemas:
     """The schemas of one topic; all partitions of a topic share them."""
 
-    __slots__ = ("_compatible", "_stored", "_versions")
+    __slots__ = ("_compatible", "_record", "_stored", "_versions")
 
-    def __init__(self, is_compatible: Callable[[SchemaData, SchemaData], bool] = compatible) -> None:
+    def __init__(
+        self,
+        is_compatible: Callable[[SchemaData, SchemaData], bool] = compatible,
+        storage: Storage = IN_MEMORY,
+        topic: str = "",
+    ) -> None:
         self._compatible = is_compatible
+        self._record = storage.record("schemas", topic, self._state)
         self._stored: list[StoredSchema] = []  # since the last deletion
         self._versions = 0
+        if self._record.stored is not None:
+            self._restore(self._record.stored)
 
     def versions(self) -> list[StoredSchema]:
         """List all versions, the oldest first."""
@@ -119,10 +129,30 @@ class Schemas:
         stored = StoredSchema(schema, self._versions, now_ms)
         self._versions += 1
         self._stored.append(stored)
+        self._record.changed()
         return stored
 
     def delete(self) -> int:
         """Delete all schemas, and return the number of the empty version."""
         self._stored.clear()
         self._versions += 1
+        self._record.changed()
         return self._versions - 1
+
+    def forget(self) -> None:
+        """Store nothing any longer: the topic is deleted."""
+        self._record.remove()
+
+    def _state(self) -> State:
+        schemas = [
+            (schema.name, schema.type, base64.b64encode(schema.data).decode(), schema.properties, version, timestamp_ms)
+            for schema, version, timestamp_ms in self._stored
+        ]
+        return {"versions": self._versions, "schemas": schemas}
+
+    def _restore(self, stored: State) -> None:
+        self._versions = stored["versions"]
+        for name, kind, data, pairs, version, timestamp_ms in stored["schemas"]:
+            properties = tuple((key, value) for key, value in pairs)
+            schema = SchemaData(name, kind, base64.b64decode(data), properties)
+            self._stored.append(StoredSchema(schema, version, timestamp_ms))

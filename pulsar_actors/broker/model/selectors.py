@@ -23,8 +23,8 @@ from bisect import bisect_left
 from itertools import pairwise
 
 from pulsar_actors.broker.model.consumer import Consumer
+from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.interfaces import Refusal
-from pulsar_actors.broker.model.managed_ledger import StoredEntry
 from pulsar_actors.machines.trackers.message_routing import HASHES, HashName
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
 from pulsar_actors.wire.topic_name import TopicName

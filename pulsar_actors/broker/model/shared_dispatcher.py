@@ -22,8 +22,8 @@ from heapq import heappop, heappush
 from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
 from pulsar_actors.broker.model.dispatcher import Dispatcher
+from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.interfaces import Clock, Delivery
-from pulsar_actors.broker.model.managed_ledger import StoredEntry
 from pulsar_actors.broker.model.pending_acks import PendingAck
 from pulsar_actors.broker.model.selectors import ConsumerSelector, RoundRobinSelector
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe

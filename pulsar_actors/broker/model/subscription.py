@@ -18,9 +18,9 @@ from pulsar_actors.broker.model.dispatcher import (
     NonPersistentDispatcher,
     SingleActiveConsumerDispatcher,
 )
+from pulsar_actors.broker.model.entry import Position, StoredEntry
 from pulsar_actors.broker.model.interfaces import Address, Busy, Clock, Missing, Refusal
 from pulsar_actors.broker.model.key_shared_dispatcher import KeySharedDispatcher
-from pulsar_actors.broker.model.managed_ledger import Position, StoredEntry
 from pulsar_actors.broker.model.pending_acks import PendingAcks
 from pulsar_actors.broker.model.requests import SubscribeRequest
 from pulsar_actors.broker.model.selectors import (
@@ -32,6 +32,7 @@ from pulsar_actors.broker.model.selectors import (
     RoundRobinSelector,
 )
 from pulsar_actors.broker.model.shared_dispatcher import SharedDispatcher
+from pulsar_actors.broker.model.storage import State, TopicStorage
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ServerError
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.transaction_id import TransactionId
@@ -47,6 +48,7 @@ class Subscription:
         "_clock",
         "_delete",
         "_failover_delay",
+        "_record",
         "_seeking",
         "_topic",
         "counters",
@@ -71,12 +73,13 @@ class Subscription:
         max_unacked: int,
         failover_delay: float,
         properties: dict[str, str],
+        storage: TopicStorage,
         is_terminated: Callable[[], bool],
         delete: Callable[["Subscription"], None],
     ) -> None:
         self.name = name
         self.cursor = cursor
-        self.pending_acks = PendingAcks(cursor)
+        self.pending_acks = PendingAcks(cursor, storage, name)
         self.durable = durable
         self.max_unacked = max_unacked
         self.properties = properties
@@ -88,6 +91,11 @@ class Subscription:
         self._failover_delay = failover_delay
         self._delete = delete
         self._seeking = False  # True while a seek disconnects the consumers
+        self._record = storage.record("subscription", name, self._state)
+        if self._record.stored is None:
+            self._record.changed()
+        else:
+            self.properties = dict(self._record.stored["properties"])
 
     @property
     def subscription_type(self) -> "CommandSubscribe.SubType.ValueType | None":
@@ -122,8 +130,8 @@ class Subscription:
             check_joins(dispatcher.consumers[0].request, consumer.request)
         dispatcher.attach(consumer)
         self.dispatcher = dispatcher
-        wish = consumer.request.replicated
-        self.cursor.replicated = self.cursor.replicated if wish is None else wish
+        if consumer.request.replicated is not None:
+            self.cursor.replicate(consumer.request.replicated)
 
     def detach(self, consumer: Consumer) -> None:
         """Detach a consumer; a second call does nothing. A non-durable subscription ends with its last one."""
@@ -280,11 +288,20 @@ class Subscription:
         self.disconnect_all()
         self._delete(self)
 
+    def forget(self) -> None:
+        """Store nothing any longer: it is deleted."""
+        self._record.remove()
+        self.cursor.forget()
+        self.pending_acks.forget()
+
     def check_end(self) -> None:
         """Notify the consumers if the topic is terminated and everything is acknowledged."""
         if self.is_terminated() and not self.backlog():
             for consumer in self.consumers:
                 consumer.notify_end_of_topic()
+
+    def _state(self) -> State:
+        return {"properties": list(self.properties.items())}
 
     def _dispatcher_for(self, request: SubscribeRequest) -> Dispatcher:
         subscription_type = request.subscription_type

@@ -14,24 +14,21 @@ other client is connected. Clients without a schema send and receive bytes. They
 producers if the namespace enforces schemas.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from pulsar_actors.broker.model.consumer import Consumer
 from pulsar_actors.broker.model.cursor import Cursor
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION, LATEST_POSITION, Position, StoredEntry
 from pulsar_actors.broker.model.interfaces import Address, Clock, Conflict, ConsumerLink, Missing, ProducerLink, Refusal
-from pulsar_actors.broker.model.managed_ledger import (
-    EARLIEST_POSITION,
-    LATEST_POSITION,
-    ManagedLedger,
-    Position,
-    StoredEntry,
-)
+from pulsar_actors.broker.model.managed_ledger import ManagedLedger
 from pulsar_actors.broker.model.producer import Producer, TopicProducers
 from pulsar_actors.broker.model.requests import ProducerRequest, SubscribeRequest
 from pulsar_actors.broker.model.schemas import SchemaData, Schemas
 from pulsar_actors.broker.model.settings import Policies, Settings, policy_or_default
+from pulsar_actors.broker.model.storage import IN_MEMORY, Record, State, TopicStorage
 from pulsar_actors.broker.model.subscription import Subscription
 from pulsar_actors.broker.model.transaction_buffer import TransactionBuffer
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata, Schema, ServerError
@@ -47,7 +44,8 @@ _MS = 1000
 class Topic:
     """A topic without partitions, or one partition; created by `Cluster.open_topic`.
 
-    `deduplication` may be set for this topic; None: the policy of the namespace applies.
+    `deduplication` may be set for this topic; None: the policy of the namespace applies. A topic with a storage begins
+    with what is stored there.
     """
 
     __slots__ = (
@@ -57,7 +55,9 @@ class Topic:
         "_name_producer",
         "_policies",
         "_producers",
+        "_record",
         "_settings",
+        "_storage",
         "counters",
         "deduplication",
         "managed_ledger",
@@ -76,26 +76,36 @@ class Topic:
         settings: Settings,
         policies: Policies,
         schemas: Schemas,
+        properties: Mapping[str, str],
         *,
+        storage: TopicStorage,
         next_ledger: Callable[[], int],
         name_producer: Callable[[], str],
     ) -> None:
         self.name = name
         self._is_stored = name.is_persistent
+        self._storage = storage
+        self._record = storage.record("topic", "", self._state)
         self.schemas = schemas
-        self.managed_ledger = ManagedLedger(next_ledger)
-        self.transaction_buffer = TransactionBuffer(self.managed_ledger)
+        self.managed_ledger = ManagedLedger(next_ledger, storage)
+        self.transaction_buffer = TransactionBuffer(self.managed_ledger, storage)
         self.subscriptions: dict[str, Subscription] = {}
-        self.terminated = False
-        self.deduplication: bool | None = None
-        self.properties: dict[str, str] = {}
-        self.counters = TopicCounters(clock.wall_clock_ms(), clock.wall_clock_ms())
+        now_ms = clock.wall_clock_ms()
+        stored = self._record.stored or {}
+        self.terminated: bool = stored.get("terminated", False)
+        self.deduplication: bool | None = stored.get("deduplication")
+        self.properties: dict[str, str] = stored.get("properties", dict(properties))
+        self.counters = TopicCounters(stored.get("created_ms", now_ms), now_ms)
         self._clock = clock
         self._settings = settings
         self._policies = policies
         self._name_producer = name_producer
-        self._producers = TopicProducers(str(name))
-        self._message_deduplication = MessageDeduplication()
+        self._producers = TopicProducers(str(name), stored.get("epoch"), self._record.changed)
+        self._message_deduplication = MessageDeduplication(storage)
+        for subscription in storage.names("subscription"):
+            self.subscriptions[subscription] = self._new_subscription(subscription, 0, durable=True, properties={})
+        if not stored:
+            self._record.changed()
 
     @property
     def producers(self) -> dict[str, Producer]:
@@ -112,6 +122,15 @@ class Topic:
         """True if duplicates are dropped."""
         of_namespace = policy_or_default(self._policies.deduplication, self._settings.deduplication)
         return policy_or_default(self.deduplication, of_namespace) and self._is_stored
+
+    def set_deduplication(self, deduplication: bool | None) -> None:  # noqa: FBT001 - the value of a policy
+        """Set whether duplicates are dropped; None: the policy of the namespace applies."""
+        self.deduplication = deduplication
+        self._record.changed()
+
+    def forget(self) -> None:
+        """Store nothing any longer: it is deleted."""
+        self._storage.remove()
 
     def now_ms(self) -> int:
         """Read the clock."""
@@ -236,6 +255,7 @@ class Topic:
     def terminate(self) -> Position:
         """Store no more entries, and disconnect the producers. Return the last position."""
         self.terminated = True
+        self._record.changed()
         self._producers.refuse_waiting(_terminated())
         self.disconnect_producers()
         for subscription in list(self.subscriptions.values()):
@@ -295,7 +315,7 @@ class Topic:
 
     def _trim(self) -> None:
         durable = [each.cursor.mark_delete + 1 for each in self.subscriptions.values() if each.durable]
-        self.managed_ledger.trim(min([*durable, self.managed_ledger.end]), self._settings.kept_bytes)
+        self.managed_ledger.trim(min([*durable, self.managed_ledger.readable_end]), self._settings.kept_bytes)
 
     def _may_make_subscriptions(self) -> bool:
         return policy_or_default(
@@ -316,15 +336,17 @@ class Topic:
         max_unacked = policy_or_default(
             self._policies.max_unacked_per_subscription, self._settings.max_unacked_per_subscription
         )
+        storage = self._storage if durable else IN_MEMORY
         return Subscription(
             name,
             self.name,
-            Cursor(self.managed_ledger, offset),
+            Cursor(self.managed_ledger, offset, storage, name),
             self._clock,
             durable=durable,
             max_unacked=max_unacked,
             failover_delay=self._settings.failover_delay,
             properties=properties,
+            storage=storage,
             is_terminated=lambda: self.terminated,
             delete=self._forget_subscription,
         )
@@ -332,8 +354,18 @@ class Topic:
     def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            subscription.forget()
             self.counters.messages_out += subscription.counters.messages_out
             self.counters.bytes_out += subscription.counters.bytes_out
+
+    def _state(self) -> State:
+        return {
+            "created_ms": self.counters.created_ms,
+            "terminated": self.terminated,
+            "deduplication": self.deduplication,
+            "properties": self.properties,
+            "epoch": self._producers.epoch,
+        }
 
 
 @dataclass(slots=True)
@@ -357,10 +389,14 @@ class MessageDeduplication:
     so only the last chunk is checked and counted. Names are removed only when deduplication is switched off.
     """
 
-    __slots__ = ("_highest",)
+    __slots__ = ("_highest", "_records", "_storage")
 
-    def __init__(self) -> None:
+    def __init__(self, storage: TopicStorage) -> None:
+        self._storage = storage
         self._highest: dict[str, int] = {}
+        self._records: dict[str, Record] = {}
+        for producer in storage.names("sequence id"):
+            self._highest[producer] = self._record_of(producer).stored
 
     def last_of(self, producer: str) -> int:
         """Return the highest sequence id of a name, -1 for none."""
@@ -373,11 +409,21 @@ class MessageDeduplication:
         if first <= self.last_of(producer):
             return True
         self._highest[producer] = last
+        self._record_of(producer).changed()
         return False
 
     def forget(self) -> None:
         """Forget all names."""
+        for record in self._records.values():
+            record.remove()
+        self._records.clear()
         self._highest.clear()
+
+    def _record_of(self, producer: str) -> Record:
+        if producer not in self._records:
+            state = partial(self.last_of, producer)
+            self._records[producer] = self._storage.record("sequence id", producer, state)
+        return self._records[producer]
 
 
 def check_subscribe(

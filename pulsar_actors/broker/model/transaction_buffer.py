@@ -16,8 +16,10 @@ that came after its end.
 
 from typing import Final
 
+from pulsar_actors.broker.model.entry import Position, StoredEntry, metadata_of
 from pulsar_actors.broker.model.interfaces import Refusal
-from pulsar_actors.broker.model.managed_ledger import ManagedLedger, Position, StoredEntry
+from pulsar_actors.broker.model.managed_ledger import ManagedLedger
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
 from pulsar_actors.wire.entries import encode_entry
 from pulsar_actors.wire.protobuf import unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, ServerError
@@ -41,15 +43,18 @@ class MessagesOfTransaction:
 class TransactionBuffer:
     """The transactions of one topic. `committed` counts those that were committed since the topic was created."""
 
-    __slots__ = ("_is_used", "_low_water_marks", "_managed_ledger", "_open", "aborted", "committed")
+    __slots__ = ("_is_used", "_low_water_marks", "_managed_ledger", "_open", "_record", "aborted", "committed")
 
-    def __init__(self, managed_ledger: ManagedLedger) -> None:
+    def __init__(self, managed_ledger: ManagedLedger, storage: TopicStorage = IN_MEMORY) -> None:
         self._managed_ledger = managed_ledger
+        self._record = storage.record("transaction buffer", "", self._state)
         self._open: dict[TransactionId, MessagesOfTransaction] = {}  # in the order of their first messages
         self._low_water_marks: dict[int, int] = {}  # by coordinator
         self._is_used = False  # True after the first message of any transaction
         self.aborted: set[TransactionId] = set()
         self.committed = 0
+        if self._record.stored is not None:
+            self._restore(self._record.stored)
 
     @property
     def ongoing(self) -> int:
@@ -72,6 +77,7 @@ class TransactionBuffer:
         self._is_used = True
         if transaction not in self._open:
             self._open[transaction] = MessagesOfTransaction(self._managed_ledger.end)
+            self._record.changed()
         self._managed_ledger.is_held = True
         self._managed_ledger.append(entry)
         if transaction_in(metadata) == transaction:
@@ -84,6 +90,10 @@ class TransactionBuffer:
         self._end(transaction, now_ms, commit=commit)
         for other in [each for each in self._open if each.most == coordinator and each.least <= low_water_mark]:
             self._end(other, now_ms, commit=False)
+        self._hold_from_the_oldest()
+        self._record.changed()
+
+    def _hold_from_the_oldest(self) -> None:
         oldest = next(iter(self._open.values()), None)
         self._managed_ledger.is_held = oldest is not None
         self._managed_ledger.readable_end = self._managed_ledger.end if oldest is None else oldest.first_offset
@@ -95,10 +105,33 @@ class TransactionBuffer:
         elif self._is_used:
             self.aborted.add(transaction)
             for entry in messages.hidden_by_abort if messages is not None else ():
-                entry.is_hidden = True
+                self._managed_ledger.hide(entry)
         else:
             return
         self._managed_ledger.append(_marker(transaction, now_ms, commit=commit))
+
+    def _state(self) -> State:
+        return {
+            "open": [(*transaction, messages.first_offset) for transaction, messages in self._open.items()],
+            "low_water_marks": list(self._low_water_marks.items()),
+            "aborted": sorted(self.aborted),
+            "committed": self.committed,
+            "is_used": self._is_used,
+        }
+
+    def _restore(self, stored: State) -> None:
+        """Take over what was stored. What an abort hides is found by its metadata, as in any broker."""
+        self._open = {TransactionId(most, least): MessagesOfTransaction(first) for most, least, first in stored["open"]}
+        self._low_water_marks = dict(stored["low_water_marks"])
+        self.aborted = {TransactionId(most, least) for most, least in stored["aborted"]}
+        self.committed = stored["committed"]
+        self._is_used = stored["is_used"]
+        self._hold_from_the_oldest()
+        for offset in range(self._managed_ledger.readable_end, self._managed_ledger.end):
+            entry = self._managed_ledger.entry(offset)
+            transaction = transaction_in(metadata_of(entry.data, entry.author, entry.broker_timestamp))
+            if transaction in self._open:
+                self._open[transaction].hidden_by_abort.append(entry)
 
 
 def _marker(transaction: TransactionId, now_ms: int, *, commit: bool) -> StoredEntry:

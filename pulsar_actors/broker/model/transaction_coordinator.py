@@ -8,7 +8,8 @@ transaction.
 A transaction that is open for longer than its timeout is aborted. So is one whose timeout is absent or very short.
 
 Each coordinator belongs to a partition of a system topic, and a broker that serves the partition runs the coordinator
-from the first TC_CLIENT_CONNECT until the partition is unloaded. The transactions stay: their log is durable.
+from the first TC_CLIENT_CONNECT until the partition is unloaded. The transactions stay: their log is durable. After a
+restart of the broker it runs at once if it has any: what was decided is done, and what is open has its timeout.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from enum import Enum, unique
 from typing import Final
 
 from pulsar_actors.broker.model.interfaces import Clock, Refusal
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, Storage
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
@@ -58,9 +60,11 @@ class TransactionCoordinator:
     `loaded_ms` is the time when it was loaded; None while no broker runs it.
     """
 
-    __slots__ = ("_clock", "_find_topic", "_number", "last", "loaded_ms", "topic", "transactions")
+    __slots__ = ("_clock", "_find_topic", "_number", "_record", "last", "loaded_ms", "topic", "transactions")
 
-    def __init__(self, number: int, clock: Clock, find_topic: Callable[[TopicName], Topic | None]) -> None:
+    def __init__(
+        self, number: int, clock: Clock, find_topic: Callable[[TopicName], Topic | None], storage: Storage
+    ) -> None:
         self._number = number
         self._clock = clock
         self._find_topic = find_topic
@@ -68,6 +72,9 @@ class TransactionCoordinator:
         self.transactions: dict[int, Transaction] = {}
         self.last = -1  # the number of the last transaction
         self.loaded_ms: int | None = None
+        self._record = storage.record("transaction coordinator", str(number), self._state)
+        if self._record.stored is not None:
+            self._restore(self._record.stored)
 
     @property
     def low_water_mark(self) -> int:
@@ -90,6 +97,7 @@ class TransactionCoordinator:
         self.last += 1
         transaction = Transaction(TransactionId(self._number, self.last), self._clock.wall_clock_ms(), timeout_ms)
         self.transactions[self.last] = transaction
+        self._record.changed()
         if timeout_ms < SHORTEST_TIMEOUT_MS:
             self._decide(transaction, TransactionStatus.ABORTING)
         else:
@@ -107,10 +115,12 @@ class TransactionCoordinator:
     def add_topics(self, transaction_id: TransactionId, topics: list[str]) -> None:
         """Note that the transaction has messages in these topics."""
         self._find_open(transaction_id).topics.update(dict.fromkeys(topics))
+        self._record.changed()
 
     def add_subscriptions(self, transaction_id: TransactionId, subscriptions: list[tuple[str, str]]) -> None:
         """Note that the transaction has acknowledgements on these subscriptions."""
         self._find_open(transaction_id).subscriptions.update(dict.fromkeys(subscriptions))
+        self._record.changed()
 
     def end(self, transaction_id: TransactionId, *, commit: bool, when_ended: Callable[[], None]) -> None:
         """Commit or abort a transaction, and call a function when that is done everywhere; Refusal."""
@@ -139,6 +149,7 @@ class TransactionCoordinator:
 
     def _decide(self, transaction: Transaction, status: TransactionStatus) -> None:
         transaction.status = status
+        self._record.changed()
         self._clock.later(0.0, self._finish, transaction)
 
     def _finish(self, transaction: Transaction) -> None:
@@ -155,8 +166,28 @@ class TransactionCoordinator:
                     transaction.id, commit=commit, low_water_mark=low_water_mark
                 )
         del self.transactions[transaction.id.least]
+        self._record.changed()
         for call in transaction.when_ended:
             call()
+
+    def _state(self) -> State:
+        transactions = [
+            (each.id.least, each.opened_ms, each.timeout_ms, each.status.name, [*each.topics], [*each.subscriptions])
+            for each in self.transactions.values()
+        ]
+        return {"last": self.last, "transactions": transactions}
+
+    def _restore(self, stored: State) -> None:
+        self.last = stored["last"]
+        for number, opened_ms, timeout_ms, status, topics, subscriptions in stored["transactions"]:
+            transaction = Transaction(TransactionId(self._number, number), opened_ms, timeout_ms)
+            transaction.topics = dict.fromkeys(topics)
+            transaction.subscriptions = dict.fromkeys((topic, name) for topic, name in subscriptions)
+            self.transactions[number] = transaction
+            if status != TransactionStatus.OPEN.name:
+                self._decide(transaction, TransactionStatus[status])
+        if self.transactions:
+            self.load()
 
 
 class TransactionCoordinators:
@@ -164,8 +195,14 @@ class TransactionCoordinators:
 
     __slots__ = ("_coordinators",)
 
-    def __init__(self, count: int, clock: Clock, find_topic: Callable[[TopicName], Topic | None]) -> None:
-        self._coordinators = [TransactionCoordinator(number, clock, find_topic) for number in range(count)]
+    def __init__(
+        self,
+        count: int,
+        clock: Clock,
+        find_topic: Callable[[TopicName], Topic | None],
+        storage: Storage = IN_MEMORY,
+    ) -> None:
+        self._coordinators = [TransactionCoordinator(number, clock, find_topic, storage) for number in range(count)]
 
     def __len__(self) -> int:
         return len(self._coordinators)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pulsar_actors.broker.model.consumer import AckedEntry
+from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.broker.model.interfaces import Address, Delivery, Refusal
-from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.broker.model.requests import SubscribeRequest
 from pulsar_actors.broker.model.stats import consumer_stats
 from pulsar_actors.broker.session.close import send_close_consumer

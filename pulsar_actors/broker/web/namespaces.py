@@ -202,16 +202,19 @@ def _get_policy(policy: Policy, call: WebCall) -> Response:
 
 def _set_policy(policy: Policy, call: WebCall) -> Response:
     """Set a policy. `null` removes it, if that is possible."""
-    policies = call.namespace().policies
+    namespace = call.namespace()
     value = call.value()
     if value is not None or not policy.removable:
         policy.check(value)
-    policy.set(policies, value)
+    policy.set(namespace.policies, value)
+    namespace.changed()
     return NO_CONTENT
 
 
 def _remove_policy(policy: Policy, call: WebCall) -> Response:
-    policy.set(call.namespace().policies, None)
+    namespace = call.namespace()
+    policy.set(namespace.policies, None)
+    namespace.changed()
     return NO_CONTENT
 
 

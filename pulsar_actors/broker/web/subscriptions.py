@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION, LATEST_POSITION, Position, StoredEntry
 from pulsar_actors.broker.model.interfaces import Missing
-from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION, LATEST_POSITION, Position, StoredEntry
 from pulsar_actors.broker.model.subscription import Subscription
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.broker.web.calls import Route, WebCall, as_object, as_strings

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pulsar_actors.broker.model.managed_ledger import Position
+from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.broker.model.stats import internal_stats, topic_stats
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.broker.web.calls import MAX_PARTITIONS, Route, WebCall, as_flag, as_number, as_object, as_strings
@@ -52,7 +52,7 @@ def _create_topic(call: WebCall) -> Response:
     _check_partition_name(call)
     _refuse_existing(call)
     properties = as_strings(call.value(), "the value of a topic's properties")
-    call.cluster.create_topic(name).properties.update(properties)
+    call.cluster.create_topic(name, properties)
     return NO_CONTENT
 
 
@@ -158,13 +158,13 @@ def _set_deduplication(call: WebCall) -> Response:
     value = call.value()
     deduplication = None if value is None else as_flag(value, "deduplicationEnabled")
     for topic in call.topics():
-        topic.deduplication = deduplication
+        topic.set_deduplication(deduplication)
     return NO_CONTENT
 
 
 def _unset_deduplication(call: WebCall) -> Response:
     for topic in call.topics():
-        topic.deduplication = None
+        topic.set_deduplication(None)
     return NO_CONTENT
 
 

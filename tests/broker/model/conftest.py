@@ -15,10 +15,11 @@ import pytest
 
 from pulsar_actors.broker.model.cluster import Cluster
 from pulsar_actors.broker.model.consumer import AckedEntry, Consumer
+from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.broker.model.interfaces import Address, Delivery, Refusal
-from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.broker.model.requests import ProducerRequest, SubscribeRequest
 from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.broker.model.storage import IN_MEMORY, Storage
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
 from pulsar_actors.wire.topic_name import TopicName
@@ -176,10 +177,10 @@ class Receiver:
 
 
 class World:
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, storage: Storage = IN_MEMORY) -> None:
         self.clock = FakeClock()
         self.settings = settings or Settings()
-        self.cluster = Cluster(self.clock, self.settings)
+        self.cluster = Cluster(self.clock, self.settings, storage)
         self._ids = count()
 
     def topic(self, name: str = "t") -> Topic:

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.broker.model.cursor import Cursor
-from pulsar_actors.broker.model.managed_ledger import ManagedLedger, StoredEntry
+from pulsar_actors.broker.model.entry import StoredEntry
+from pulsar_actors.broker.model.managed_ledger import ManagedLedger
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 

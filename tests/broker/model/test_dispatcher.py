@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION
 from pulsar_actors.broker.model.stats import topic_stats
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 from pulsar_actors.wire.topic_name import TopicName

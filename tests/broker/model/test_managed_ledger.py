@@ -3,13 +3,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.managed_ledger import (
-    EARLIEST_POSITION,
-    LATEST_POSITION,
-    ManagedLedger,
-    Position,
-    StoredEntry,
-)
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION, LATEST_POSITION, Position, StoredEntry
+from pulsar_actors.broker.model.managed_ledger import ManagedLedger
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 

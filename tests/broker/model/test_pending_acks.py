@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from pulsar_actors.broker.model.consumer import AckedEntry
+from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.broker.model.interfaces import Refusal
-from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ServerError
 from pulsar_actors.wire.transaction_id import TransactionId
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.managed_ledger import StoredEntry
+from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.shared_dispatcher import DelayedDeliveryTracker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
 

@@ -1,7 +1,7 @@
 from itertools import pairwise
 from typing import Any
 
-from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION
 from pulsar_actors.broker.model.stats import consumer_stats, internal_stats, producer_stats, topic_stats
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ProducerAccessMode
 from pulsar_actors.wire.topic_name import TopicName

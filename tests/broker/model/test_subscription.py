@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION, LATEST_POSITION, Position
 from pulsar_actors.broker.model.interfaces import Address, Busy, Missing, Refusal
-from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION, LATEST_POSITION, Position
 from pulsar_actors.broker.model.stats import topic_stats
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, ServerError
 from pulsar_actors.wire.topic_name import TopicName

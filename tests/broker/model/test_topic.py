@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION, LATEST_POSITION, Position
 from pulsar_actors.broker.model.interfaces import Address, Conflict, Missing, Refusal
-from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION, LATEST_POSITION, Position
 from pulsar_actors.broker.model.schemas import SchemaData
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode, Schema, ServerError
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pulsar_actors.broker.model.cluster import Cluster
+from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.broker.model.interfaces import Refusal
-from pulsar_actors.broker.model.managed_ledger import Position
 from pulsar_actors.broker.model.producer import Producer
 from pulsar_actors.broker.model.requests import ProducerRequest
 from pulsar_actors.broker.model.settings import Settings

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from pulsar_actors.broker.model.consumer import AckedEntry
+from pulsar_actors.broker.model.entry import EARLIEST_POSITION
 from pulsar_actors.broker.model.interfaces import Refusal
-from pulsar_actors.broker.model.managed_ledger import EARLIEST_POSITION
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.wire.transaction_id import TransactionId
 

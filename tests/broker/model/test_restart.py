@@ -1,0 +1,291 @@
+"""What a cluster has stored, and what the next one with the same storage has: the same.
+
+Hypothesis changes a cluster at random, and kills it now and then. It is killed as a machine kills it: the files are
+copied as they are, without closing them. What was not committed is gone as a whole; all else is there.
+"""
+
+import shutil
+import tempfile
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from pulsar_actors.broker.data_folder import DataFolder
+from pulsar_actors.broker.model.cluster import Cluster
+from pulsar_actors.broker.model.consumer import AckedEntry
+from pulsar_actors.broker.model.interfaces import Refusal
+from pulsar_actors.broker.model.schemas import SchemaData
+from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.machines.trackers.ack_set import full
+from pulsar_actors.wire.entries import encode_entry
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata, ProducerAccessMode, Schema
+from pulsar_actors.wire.topic_name import TopicName
+from pulsar_actors.wire.transaction_id import TransactionId, set_transaction
+from tests.broker.model.conftest import World
+
+TOPICS = ("one", "two", "three-partition-0", "three-partition-1")
+SUBSCRIPTIONS = ("s", "r")
+PRODUCERS = ("p", "q")
+SHARED = CommandSubscribe.SubType.Shared
+
+a_topic = st.sampled_from(TOPICS)
+a_subscription = st.sampled_from(SUBSCRIPTIONS)
+a_producer = st.sampled_from(PRODUCERS)
+
+
+def kept_of(cluster: Cluster) -> dict[str, Any]:
+    """All that a restart must not change, as a client or an administrator could see it."""
+    return {
+        "tenants": cluster.tenants,
+        "namespaces": {
+            name: (
+                each.policies,
+                each.partitioned,
+                {topic: _kept_of_topic(each.topics[topic]) for topic in each.topics},
+            )
+            for name, each in cluster.namespaces.items()
+        },
+        "schemas": {name: cluster.schemas_of(TopicName.parse(name)).versions() for name in TOPICS},
+        "coordinators": [
+            (
+                each.last,
+                [
+                    (one.id, one.opened_ms, one.timeout_ms, one.status, one.topics, one.subscriptions)
+                    for one in each.transactions.values()
+                ],
+            )
+            for each in cluster.coordinators
+        ],
+    }
+
+
+def _kept_of_topic(topic: Any) -> dict[str, Any]:
+    ledger = topic.managed_ledger
+    return {
+        "facts": (topic.properties, topic.deduplication, topic.terminated, topic.counters.created_ms),
+        "epoch": topic._producers.epoch,
+        "entries": [_kept_of_entry(ledger.entry(offset)) for offset in range(ledger.base, ledger.end)],
+        "range": (ledger.base, ledger.readable_end, ledger.end, ledger.messages, ledger.size),
+        "last": (ledger.last_position if ledger.end else None, ledger.last_message),
+        "sequence ids": {name: topic._message_deduplication.last_of(name) for name in PRODUCERS},
+        "transactions": (
+            topic.transaction_buffer.ongoing,
+            topic.transaction_buffer.aborted,
+            topic.transaction_buffer.committed,
+        ),
+        "subscriptions": {
+            name: (
+                each.properties,
+                each.backlog(),
+                each.cursor.mark_delete,
+                each.cursor.ranges(),
+                each.cursor.batch_ack_sets,
+                each.cursor.pending_acks,
+                each.cursor.replicated,
+                each.pending_acks.ongoing,
+            )
+            for name, each in topic.subscriptions.items()
+        },
+    }
+
+
+def _kept_of_entry(entry: Any) -> tuple[Any, ...]:
+    facts = (entry.data, entry.position, entry.offset, entry.index, entry.messages, entry.is_batch, entry.is_hidden)
+    times = (entry.broker_timestamp, entry.publish_time, entry.deliver_at)
+    return (*facts, *times, entry.author, entry.key_hash, entry.chunk_of, entry.is_last_chunk)
+
+
+class Restarts(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self._folders = Path(tempfile.mkdtemp(prefix="pulsar-restart-"))
+        self._count = 0
+        self._now_ms = 1_700_000_000_000
+
+    @initialize(deduplication=st.booleans(), kept_bytes=st.sampled_from([0, 100, 1 << 20]))
+    def begin(self, deduplication: bool, kept_bytes: int) -> None:  # noqa: FBT001 - a strategy
+        self._settings = Settings(deduplication=deduplication, kept_bytes=kept_bytes, transaction_coordinators=2)
+        self._open(self._folders / "0")
+        self.world.cluster.create_partitioned(TopicName.parse("three"), 2)
+        self.commit()
+
+    def _open(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = DataFolder(folder)
+        self.world = World(self._settings, self.data)
+        self.world.clock.now_ms = self._now_ms
+        self.consumers: dict[tuple[str, str], Any] = {}
+
+    def teardown(self) -> None:
+        self.data.close()
+        shutil.rmtree(self._folders)
+
+    # Crashes.
+
+    @rule()
+    def commit(self) -> None:
+        assert self.data.commit()
+        self.expected = deepcopy(kept_of(self.world.cluster))
+
+    @rule()
+    def crash(self) -> None:
+        self._now_ms = self.world.clock.now_ms
+        self._count += 1
+        image = self._folders / str(self._count)
+        shutil.copytree(self.folder, image)
+        self.data._sqlite.close()  # without a commit
+        self._open(image)
+        assert kept_of(self.world.cluster) == self.expected
+        self.commit()
+
+    # Changes.
+
+    def _topic(self, name: str) -> Any:
+        return self.world.topic(name)
+
+    @rule(
+        topic=a_topic,
+        producer=a_producer,
+        payload=st.binary(max_size=40),
+        messages=st.sampled_from([0, 0, 1, 3, 70]),
+        key=st.sampled_from([None, "k"]),
+        sequence_id=st.integers(0, 30),
+        number=st.integers(-1, 3),
+    )
+    def publish(  # noqa: PLR0913 - strategies
+        self, topic: str, producer: str, payload: bytes, messages: int, key: str | None, sequence_id: int, number: int
+    ) -> None:
+        sender = self.world.producer(topic, name=producer)
+        metadata = MessageMetadata(
+            producer_name=producer, sequence_id=sequence_id, publish_time=self.world.clock.now_ms
+        )
+        if messages:
+            metadata.num_messages_in_batch = messages
+        if key is not None:
+            metadata.partition_key = key
+        transaction = TransactionId(number % 2, number) if number >= 0 else None
+        if transaction is not None:
+            set_transaction(metadata, transaction)
+        data = b"".join(encode_entry(metadata, payload))
+        ids = {"sequence_id": sequence_id, "highest_sequence_id": -1, "transaction": transaction}
+        with suppress(Refusal):  # the transaction has ended
+            sender.topic.publish(sender.made, data, metadata, **ids)
+        sender.close()
+
+    @rule(topic=a_topic, subscription=a_subscription, properties=st.sampled_from([{}, {"a": "b"}]))
+    def subscribe(self, topic: str, subscription: str, properties: dict[str, str]) -> None:
+        if (topic, subscription) not in self.consumers:
+            self.consumers[topic, subscription] = self.world.consumer(
+                topic, subscription, SHARED, earliest=True, properties=properties, replicated=bool(properties) or None
+            )
+
+    @precondition(lambda self: self.consumers)
+    @rule(data=st.data())
+    def acknowledge(self, data: Any) -> None:
+        receiver = self._a_consumer(data)
+        if not receiver.deliveries:
+            return
+        entry = data.draw(st.sampled_from([each.entry for each in receiver.deliveries]))
+        ack_set = data.draw(st.none() | st.integers(1, full(min(entry.messages, 90))))
+        acked = [AckedEntry(entry.position, ack_set if entry.is_batch else None)]
+        number = data.draw(st.integers(-1, 3))
+        if number < 0:
+            receiver.subscription.acknowledge(receiver.made, acked)
+            return
+        transaction = TransactionId(number % 2, number)
+        with suppress(Refusal):  # it is acknowledged already
+            receiver.subscription.acknowledge_in_transaction(receiver.made, transaction, acked)
+
+    @precondition(lambda self: self.consumers)
+    @rule(data=st.data(), how=st.sampled_from(["skip", "reset", "expire", "unsubscribe"]))
+    def administrate(self, data: Any, how: str) -> None:
+        receiver = self._a_consumer(data)
+        subscription = receiver.subscription
+        if how == "skip":
+            subscription.skip(data.draw(st.integers(0, 3)))
+        elif how == "expire":
+            subscription.expire(data.draw(st.integers(0, 20)))
+        elif how == "reset":
+            ledger = subscription.cursor.managed_ledger
+            if not subscription.pending_acks.ongoing:
+                offset = data.draw(st.integers(ledger.base, ledger.end))
+                subscription.reset(ledger.position(offset), data.draw(st.sampled_from([None, 1, 5])))
+                self._forget(receiver)
+        else:
+            receiver.unsubscribe(force=True)
+            self._forget(receiver)
+
+    def _a_consumer(self, data: Any) -> Any:
+        return self.consumers[data.draw(st.sampled_from(sorted(self.consumers)))]
+
+    def _forget(self, receiver: Any) -> None:
+        self.consumers = {key: each for key, each in self.consumers.items() if each is not receiver}
+
+    @rule(number=st.integers(0, 1), timeout_ms=st.sampled_from([50, 5000, 60_000]), topic=a_topic)
+    def open_transaction(self, number: int, timeout_ms: int, topic: str) -> None:
+        coordinator = self.world.cluster.coordinators.find(number)
+        coordinator.load()
+        transaction = coordinator.begin(timeout_ms)
+        if timeout_ms > 100:
+            coordinator.add_topics(transaction, [str(TopicName.parse(topic))])
+            coordinator.add_subscriptions(transaction, [(str(TopicName.parse(topic)), "s")])
+
+    @rule(number=st.integers(0, 1), commit=st.booleans(), data=st.data())
+    def end_transaction(self, number: int, commit: bool, data: Any) -> None:  # noqa: FBT001 - a strategy
+        coordinator = self.world.cluster.coordinators.find(number)
+        if coordinator.transactions:
+            which = data.draw(st.sampled_from(sorted(coordinator.transactions)))
+            with suppress(Refusal):  # it is being ended otherwise
+                coordinator.end(TransactionId(number, which), commit=commit, when_ended=lambda: None)
+
+    @rule(seconds=st.sampled_from([0, 0.2, 10]))
+    def pass_time(self, seconds: float) -> None:
+        self.world.pass_time(seconds)
+
+    @rule(topic=a_topic, how=st.sampled_from(["unload", "delete", "trim", "policy", "exclusive"]))
+    def change_topic(self, topic: str, how: str) -> None:
+        found = self._topic(topic)
+        name = TopicName.parse(topic)
+        if how == "policy":
+            found.set_deduplication(not found.deduplication)
+        elif how == "trim":
+            found._trim()
+        elif how == "exclusive":
+            self.world.producer(topic, access_mode=ProducerAccessMode.Exclusive).close()
+        else:
+            self.consumers = {key: each for key, each in self.consumers.items() if key[0] != topic}
+            if how == "delete":
+                self.world.cluster.delete_topic(name, force=True)
+            else:
+                self.world.cluster.unload(name)
+
+    @rule(topic=a_topic, data=st.binary(max_size=5), delete=st.booleans())
+    def change_schemas(self, topic: str, data: bytes, delete: bool) -> None:  # noqa: FBT001 - a strategy
+        schemas = self.world.cluster.schemas_of(TopicName.parse(topic))
+        if delete:
+            schemas.delete()
+        else:
+            schemas.get_or_create(SchemaData("s", Schema.Type.String, data, (("a", "b"),)), self.world.clock.now_ms)
+
+    @rule(name=st.sampled_from(["t1", "t2"]), encryption=st.booleans())
+    def change_namespaces(self, name: str, encryption: bool) -> None:  # noqa: FBT001 - a strategy
+        cluster = self.world.cluster
+        if name not in cluster.tenants:
+            cluster.create_tenant(name)
+        elif f"{name}/ns" not in cluster.namespaces:
+            namespace = cluster.create_namespace(f"{name}/ns")
+            namespace.policies.encryption_required = encryption
+            namespace.changed()
+            cluster.create_topic(TopicName.parse(f"{name}/ns/t"), {"a": "b"})
+        else:
+            cluster.delete_namespace(f"{name}/ns", force=True)
+            cluster.delete_tenant(name)
+
+
+TestRestarts = Restarts.TestCase
+TestRestarts.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
