@@ -52,9 +52,12 @@ class PulsarCollector(Collector):
     def __init__(self, client: Client, *, per_topic: bool = True, labels: dict[str, str] | None = None) -> None:
         """Make a collector.
 
-        :param client: whose metrics they are.
-        :param per_topic: whether metrics have the labels `topic` and `subscription`.
-        :param labels: labels of all metrics, which tell several clients of one process apart.
+        client
+            Whose metrics they are.
+        per_topic = True
+            Whether metrics have the labels `topic` and `subscription`.
+        labels = {}
+            Labels of all metrics, which tell several clients of one process apart.
         """
         self._totals = context_of(client).only(Totals)
         self._per_topic = per_topic

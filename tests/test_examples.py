@@ -28,7 +28,7 @@ from tests.support.life import until
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NOT_RUN_BY_ITSELF = {
     *("own_service", "where.py", "local_spark.py"),
-    *("gunicorn.conf.py", "wsgi_visits.py", "fastapi_service.py"),
+    *("gunicorn.conf.py", "wsgi_visits.py", "fastapi_service.py", "django_shop.py"),
 }
 """What is no program by itself."""
 
@@ -92,6 +92,42 @@ def test_a_service_on_fastapi_takes_orders_and_prices_them(
         broker.stop()
         answer = http.post("/orders", json={"customer": "ann", "fruit": "apples", "count": 1})
         assert (answer.status_code, answer.json()) == (503, {"detail": "try again later: Timeout"})
+
+
+def test_a_site_on_django_stores_orders_and_has_a_client_in_each_process(broker: EmbeddedBroker) -> None:
+    asked = """
+import json, os, sys
+import django_shop
+from django.test import Client
+
+def post(order):
+    answer = Client().post("/orders", order, content_type="application/json")
+    return answer.status_code, sorted(answer.json())
+
+answers = [post({"customer": "ann"}), post({"customer": "bob"}), post({}), (Client().get("/orders").status_code, [])]
+sys.stdout.flush()
+child = os.fork()
+if child == 0:
+    print(post({"customer": "the child's"}), flush=True)
+    sys.exit(0)
+os.waitpid(child, 0)
+print(answers, post({"customer": "the parent's"}), flush=True)
+"""
+    environment = {**os.environ, "PULSAR_URL": broker.service_url}
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", asked]  # newer Pythons warn of each fork
+    with pulsar.Client(broker.service_url) as client:
+        reader = client.create_reader("orders", pulsar.MessageId.earliest)
+        done = subprocess.run(  # noqa: S603 - our own words
+            command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        stored = (202, ["stored"])
+        assert done.stdout.splitlines() == [
+            f"{stored}",
+            f"{[stored, stored, (400, ['error']), (405, [])]} {stored}",
+        ]
+        customers = [json.loads(reader.read_next(30_000).data())["customer"] for _ in range(4)]
+        assert customers == ["ann", "bob", "the child's", "the parent's"]
 
 
 def test_a_worker_on_asyncio_does_every_job_and_ends_in_good_order(run: Run) -> None:

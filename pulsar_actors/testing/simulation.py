@@ -102,9 +102,12 @@ class Simulation:
     def __init__(self, seed: int = 0, *, network: NetworkConditions = CALM, settings: Settings | None = None) -> None:
         """Set it up.
 
-        :param seed: decides the order of what happens at the same time, and all chances.
-        :param network: how long bytes take, and what goes wrong with connections.
-        :param settings: those of the broker.
+        seed = 0
+            Decides the order of what happens at the same time, and all chances.
+        network = CALM
+            How long bytes take, and what goes wrong with connections.
+        settings = None
+            Those of the broker.
         """
         self._begin(World(seed, network, LONGEST), settings)
         self._own_world = True

@@ -1,5 +1,6 @@
 """The examples with Spark, run as a user runs them, but one after the other in one process: a JVM starts slowly."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -56,3 +57,14 @@ def test_the_walk_through_prints_what_its_comments_announce(printed: dict[str, l
 def test_every_example_with_spark_is_tested_here(printed: dict[str, list[str]]) -> None:
     text = Path(__file__).read_text()
     assert {name for name in printed if f'printed["{name}"]' not in text} == set()
+
+
+def test_the_notebook_runs_and_shows_what_it_says() -> None:
+    nbformat, nbclient = importlib.import_module("nbformat"), importlib.import_module("nbclient")
+    notebook = nbformat.read(EXAMPLES / "temperatures.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    text = "".join(output.get("text", "") for output in outputs)
+    assert "288 readings" in text
+    assert len([output for output in outputs if "image/png" in output.get("data", {})]) == 2
+    assert "attic" in next(output for output in outputs if output.output_type == "execute_result").data["text/plain"]
