@@ -89,13 +89,13 @@ Where the time goes:
   are smaller. For each message the clock is read, and the partition chosen.
 - **64 KB.** The broker writes as fast as its disk does, for all clients.
 - **Sync send, and end to end at 1,000/s.** Most of the time is the broker's, to write to its disk. The caller writes
-  its message and reads the receipt itself: some hundreds of calls, through code that the processor's caches have just
-  lost to the broker. A Python program of sixty lines that does nothing else takes 1 or 2 % longer than the official
+  its message and reads the receipt itself: a few hundred calls, through code that the broker has just displaced from
+  the processor's caches. A Python program of sixty lines that does nothing else takes 1 or 2 % longer than the official
   client. With batching on, a `send` of this client has its batch sent at once; that of the official client waits for
   the delay.
-- **Import, and the first message.** Protobuf, pykka and transitions are most of the import, and what a first message
-  does not need is loaded when it is. That message finds nothing warm: most of its time is the broker's, to set up the
-  topic, and the rest is code that runs for the first time.
+- **Import, and the first message.** Protobuf, pykka and transitions are most of the import, and modules that a first
+  message does not need are loaded later. For that message nothing is cached: most of its time is the broker's, to set
+  up the topic, and the rest is code that runs for the first time.
 """
 """Why; to be read again whenever it is measured again."""
 
@@ -128,8 +128,8 @@ clients are not new: their code has run before.
 ## A warm broker
 
 {warming(results)}
-All clients have the same settings, those with which each is at its best: the same batches, window and receiver queue,
-and no compression unless the line is of a codec.
+All clients have the same settings, chosen so that each client is fast: the same batches, window and receiver queue, and
+no compression unless the line is of a codec.
 
 {told[WARM]}
 Peak memory of each process over all of this: {peaks or "not measured"}.

@@ -27,10 +27,11 @@ Rows are tried from the top; the first row whose guard holds is taken. An event 
 or is listed there as ignored: otherwise the chart does not build. An event of our own, such as `open` or `publish`,
 that has no row in a state is a bug there and raises an error.
 
-**What is a row.** What a connection, a lookup, a producer, a consumer, a handle of several topics and a closing client
-do next. So is what the embedded broker does about a connection (`broker_session`), and what a Spark stream reads next
-and takes for lost (`spark_progress`, `spark_span`). A guard may ask a tracker, which counts and orders: permits,
-pending messages, acknowledgements, entries to redeliver (`machines/trackers`).
+**What is a row.** What a connection, a lookup, a producer, a consumer, a handle of several topics, a topic list
+watcher, a transaction, a cluster failover and a closing client do next. So is what the embedded broker does about a
+connection (`broker_session`), and what a Spark stream reads next, and which messages it reports as lost
+(`spark_progress`, `spark_span`). A guard may ask a tracker, which counts and orders: permits, pending messages,
+acknowledgements, entries to redeliver (`machines/trackers`).
 
 **What is not.** When an incomplete batch or a group of acknowledgements is sent (`runtime/producer_actor.py`,
 `runtime/consumer_actor.py`); how long an unused connection is kept (`runtime/connection_pool.py`); which token serves
@@ -41,7 +42,7 @@ producers of retries, dead letters and lazy partitions are created (`client/dead
 Spark driver finds partitions (`spark/micro_batches.py`); and the topics and subscriptions of the embedded broker
 (`broker/model`).
 
-**How they are proved.** A chart with an event that is not listed in a state, a state that cannot be reached, a dead
+**How they are tested.** A chart with an event that is not listed in a state, a state that cannot be reached, a dead
 end, or a row that is never tried does not build (`machines/chart.py`, `tests/machines/test_chart.py`).
 `tests/machines/test_every_pair.py` sends every event to every chart in every state. Models
 (`tests/machines/test_*_model.py`, `tests/broker/session/test_lifecycle_model.py`) send events in random order to a
