@@ -7,9 +7,8 @@ called on the loop.
 import ssl
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from pulsar_actors.broker.data_folder import CommittingTransport, DataFolder
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.cluster import Cluster
@@ -24,6 +23,11 @@ from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Listener, Loop, Transport, TransportOwner
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.topic_name import TopicName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_actors.broker.data_folder import DataFolder
 
 __all__ = ["Broker"]
 
@@ -50,8 +54,14 @@ class Broker:
         self._options = options or BrokerOptions()
         self._context = context
         folder = self._options.data_folder
-        self._data = None if folder is None else DataFolder(folder)
-        self.cluster = Cluster(loop, self._options.settings, self._data or IN_MEMORY)
+        self._data = None if folder is None else _data_in(folder)
+        try:
+            self.cluster = Cluster(loop, self._options.settings, self._data or IN_MEMORY)
+            self.commit()
+        except BaseException:
+            if self._data is not None:
+                self._data.close()
+            raise
         self.directory = Directory(self.cluster)
         self.faults = Faults(self._release_stalls)
         session_context = SessionContext(
@@ -72,7 +82,6 @@ class Broker:
         if self._data is not None:
             self._data.when_changed = lambda: loop.post(self._commit, None)
             self._data.when_failed = lambda: loop.post(self._end, when_failed)
-            self._data.commit()
 
     @property
     def failure(self) -> str | None:
@@ -139,7 +148,8 @@ class Broker:
     def migrate(self, topic: str, service_url: str, service_url_tls: str = "") -> None:
         """Move a topic, its partitions, and all other topics whose names begin with its name, to another cluster.
 
-        Producers are sent there at once, consumers when they have acknowledged all messages that are left here.
+        Producers are sent there at once, consumers when they have acknowledged all messages that are left here. A data
+        folder does not keep this, nor what is assigned.
         """
         self.cluster.migrations.begin(str(TopicName.parse(topic)), service_url, service_url_tls)
 
@@ -191,6 +201,8 @@ class Broker:
         data = self._data
         if data is None:
             return accept
+        from pulsar_actors.broker.data_folder import CommittingTransport  # noqa: PLC0415 - as above
+
         return lambda transport, peer: accept(CommittingTransport(transport, data), peer)
 
     def _commit(self, _: None) -> None:
@@ -198,8 +210,10 @@ class Broker:
         self._data.commit()
 
     def _end(self, when_failed: Callable[[], object]) -> None:
-        self.close()
-        when_failed()
+        try:
+            self.close()
+        finally:
+            when_failed()
 
     def _release_stalls(self) -> None:
         """Release stalled commands, on the loop: faults are used from any thread."""
@@ -208,3 +222,9 @@ class Broker:
     def _release(self, _: None) -> None:
         for session in self._sessions:
             session.release()
+
+
+def _data_in(folder: "str | Path") -> "DataFolder":
+    from pulsar_actors.broker.data_folder import DataFolder  # noqa: PLC0415 - most brokers have none, and need no SQLite
+
+    return DataFolder(folder)

@@ -5,22 +5,29 @@
     ...
     data.commit()
 
-Changes are collected, and written with `commit`: at the end of each turn of the loop, and before any byte is sent
+Changes are collected, and written with `commit`: soon after the first one, and before any byte is sent
 (`CommittingTransport`). So the receipts of a hundred messages wait for one commit. What has to be removed is removed at
 once, in the same transaction of SQLite.
 
-A commit is safe when the program is killed at any moment. The file is in write-ahead mode and is flushed to the disk
-with each commit, so it is also safe when the machine loses power, if the disk keeps its word.
+A commit survives when the program is killed at any moment. The file is in write-ahead mode and is flushed to the disk
+with each commit, so it also survives when the machine loses power, if the disk keeps its word.
 
 A disk that is full or fails ends the broker: it must not answer what it cannot store. `failure` says why, and what was
-not committed is gone. Only one broker at a time can use a folder.
+not committed is gone.
+
+Only one broker at a time uses a folder: it holds a lock on a file beside the data. SQLite's own lock would be lost when
+anything else in the process closes the file, such as a backup. A forked child gives its copy of the lock up, and writes
+nothing.
 """
 
 import json
+import os
 import sqlite3
+import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.entry import StoredEntry, metadata_of
@@ -32,6 +39,7 @@ __all__ = ["CommittingTransport", "DataFolder"]
 
 
 FILE: Final = "broker.sqlite3"
+LOCK: Final = "lock"
 FORMAT: Final = 1
 """Which tables a file has. It increases when a broker can no longer read what an earlier one wrote."""
 
@@ -39,9 +47,6 @@ _CLUSTER: Final = 0
 """Stands for the id of a topic in the records that belong to no topic."""
 
 _EVERY_OFFSET: Final = 2**63 - 1
-
-_LOCK_SECONDS: Final = 2.0
-"""How long to wait for a broker that is being stopped."""
 
 _TABLES: Final = """
 CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -55,6 +60,11 @@ CREATE TABLE acknowledged (
 ) WITHOUT ROWID;
 """
 """`position` is the offset of an entry in its topic."""
+
+_FORGET: Final = "DELETE FROM acknowledged WHERE topic = ? AND cursor = ? AND position <= ?"
+
+Change: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
+"""A statement, and the values of each time that it is executed."""
 
 
 class DataFolder:
@@ -74,15 +84,14 @@ class DataFolder:
         self._records: dict[_Record, None] = {}
         self._folder = Path(folder)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._sqlite = _open(self._folder / FILE)
-
-    def record(self, kind: str, name: str, state: Callable[[], State]) -> "_Record":
-        """Return the record of an object that belongs to no topic, whose state is what the function returns."""
-        return _Record(self, _Removable(_CLUSTER), kind, name, state)
-
-    def names(self, kind: str) -> list[str]:
-        """List the names of those records of a kind, sorted."""
-        return self.names_of(_CLUSTER, kind)
+        self._lock = _locked(self._folder / LOCK)
+        try:
+            self._sqlite = _open(self._folder / FILE)
+        except BaseException:
+            self._lock.close()
+            raise
+        self.cluster = _TopicData(self, _CLUSTER)
+        _IN_USE.add(self)
 
     def topics(self) -> list[str]:
         """List the names of the topics, in the order of their creation."""
@@ -97,34 +106,41 @@ class DataFolder:
     def commit(self) -> bool:
         """Store all changes since the last commit; False if the storage has failed."""
         if self._is_open and self._is_changed:
-            entries = [
-                (topic, offset, entry.data, entry.author, entry.broker_timestamp, entry.is_hidden)
-                for (topic, offset), entry in self._entries.items()
-            ]
-            records = [each for each in self._records if each.is_there]
-            self.execute_many("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?)", entries)
-            self.execute_many("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", [each.row() for each in records])
-            for each in records:
-                each.write_more()
-            if self._sqlite.in_transaction:
-                self._attempt(lambda: self._sqlite.execute("COMMIT"))
-            self._entries.clear()
-            self._records.clear()
-            self._is_changed = False
+            self._attempt(self._write)
         return self._is_open
 
     def close(self) -> None:
         """Store all changes, and close the file. A second call does nothing."""
-        self.commit()
+        try:
+            self.commit()
+        finally:
+            self._is_open = False
+            self._sqlite.close()
+            self._lock.close()
+
+    def forget(self) -> None:
+        """Write nothing any more: in a forked child, the folder is the parent's."""
         self._is_open = False
-        self._sqlite.close()
+        self._lock.close()
+
+    def _write(self) -> None:
+        entries = [
+            (topic, offset, entry.data, entry.author, entry.broker_timestamp, entry.is_hidden)
+            for (topic, offset), entry in self._entries.items()
+        ]
+        records = [each for each in self._records if each.is_there]
+        self._change("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?)", entries)
+        self._change("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", [each.row() for each in records])
+        for each in records:
+            for sql, rows in each.more():
+                self._change(sql, rows)
+        if self._sqlite.in_transaction:
+            self._sqlite.execute("COMMIT")
+        self._entries.clear()
+        self._records.clear()
+        self._is_changed = False
 
     # For records and topics.
-
-    def names_of(self, topic: int, kind: str) -> list[str]:
-        """List the names of the records of a topic, sorted."""
-        rows = self.query("SELECT name FROM records WHERE topic = ? AND kind = ? ORDER BY name", (topic, kind))
-        return [name for (name,) in rows]
 
     def mark(self, record: "_Record") -> None:
         """Write a record with the next commit."""
@@ -148,19 +164,14 @@ class DataFolder:
 
     def execute(self, sql: str, values: Sequence[Any]) -> None:
         """Change rows at once, within the transaction of the next commit."""
-        self.execute_many(sql, [values])
+        self._attempt(lambda: self._change(sql, [values]))
+        self._note_change()
 
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Do the same for each of these values."""
-
-        def change() -> None:
+    def _change(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
             if not self._sqlite.in_transaction:
                 self._sqlite.execute("BEGIN")
             self._sqlite.executemany(sql, rows)
-            self._note_change()
-
-        if rows:
-            self._attempt(change)
 
     def _note_change(self) -> None:
         if not self._is_changed:
@@ -173,7 +184,7 @@ class DataFolder:
             return None
         try:
             return action()
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing may be sent that is not stored
             self._is_open = False
             self.failure = f"the broker cannot go on with its data in {self._folder}: {error}"
             LOG.error("%s", self.failure, exc_info=error)
@@ -181,22 +192,12 @@ class DataFolder:
             return None
 
 
-class _Removable:
-    """The id of a topic, and whether the topic was removed: its objects may live on, and another may have its name."""
-
-    __slots__ = ("id", "is_removed")
-
-    def __init__(self, topic: int) -> None:
-        self.id = topic
-        self.is_removed = False
-
-
 class _Record:
     """One row of `records`."""
 
     __slots__ = ("_data", "_is_removed", "_kind", "_name", "_state", "_topic")
 
-    def __init__(self, data: DataFolder, topic: _Removable, kind: str, name: str, state: Callable[[], State]) -> None:
+    def __init__(self, data: DataFolder, topic: "_TopicData", kind: str, name: str, state: Callable[[], State]) -> None:
         self._data = data
         self._topic = topic
         self._kind = kind
@@ -228,10 +229,11 @@ class _Record:
 
     def row(self) -> tuple[int, str, str, str]:
         """Return the row as it should be."""
-        return *self._key, json.dumps(self._state(), default=_as_text)
+        return *self._key, json.dumps(self._state())
 
-    def write_more(self) -> None:
-        """Write what is not in the row: nothing."""
+    def more(self) -> Iterable[Change]:
+        """Return what is to be written beside the row: nothing."""
+        return ()
 
     @property
     def _key(self) -> tuple[int, str, str]:
@@ -246,7 +248,7 @@ class _CursorRecord(_Record):
     def __init__(
         self,
         data: DataFolder,
-        topic: _Removable,
+        topic: "_TopicData",
         name: str,
         state: Callable[[], State],
         left_of: Callable[[int], int],
@@ -270,20 +272,22 @@ class _CursorRecord(_Record):
     def reset(self) -> None:
         """Forget all offsets. The cursor has changed, too."""
         self._touched.clear()
-        self._forget_up_to(_EVERY_OFFSET)
+        if self.is_there:
+            self._data.execute(_FORGET, (*self._cursor, _EVERY_OFFSET))
         self.changed()
 
     def remove(self) -> None:
         """Remove it. Later changes of the object are not stored."""
-        self._forget_up_to(_EVERY_OFFSET)
+        if self.is_there:
+            self._data.execute(_FORGET, (*self._cursor, _EVERY_OFFSET))
         super().remove()
 
-    def write_more(self) -> None:
-        """Write what is acknowledged beyond the mark-delete position, and remove what is before it now."""
+    def more(self) -> Iterable[Change]:
+        """Return what is acknowledged beyond the mark-delete position, and what is before it now."""
         mark_delete = self._state()["mark_delete"]
-        self._forget_up_to(mark_delete)
         touched, self._touched = self._touched, set()
-        self._data.execute_many(
+        yield _FORGET, [(*self._cursor, mark_delete)]
+        yield (
             "INSERT OR REPLACE INTO acknowledged VALUES (?, ?, ?, ?)",
             [(*self._cursor, offset, _bytes_of(self._left_of(offset))) for offset in touched if offset > mark_delete],
         )
@@ -292,40 +296,36 @@ class _CursorRecord(_Record):
     def _cursor(self) -> tuple[int, str]:
         return self._topic.id, self._name
 
-    def _forget_up_to(self, offset: int) -> None:
-        if self.is_there:
-            self._data.execute(
-                "DELETE FROM acknowledged WHERE topic = ? AND cursor = ? AND position <= ?", (*self._cursor, offset)
-            )
-
 
 class _TopicData:
-    """The rows of one topic."""
+    """The rows of one topic. `is_removed` is True when it was deleted: its objects may live on, and change."""
 
-    __slots__ = ("_data", "_topic")
+    __slots__ = ("_data", "id", "is_removed")
 
     def __init__(self, data: DataFolder, topic: int) -> None:
         self._data = data
-        self._topic = _Removable(topic)
+        self.id = topic
+        self.is_removed = False
 
     def record(self, kind: str, name: str, state: Callable[[], State]) -> _Record:
         """Return the record of an object, whose state is what the function returns."""
-        return _Record(self._data, self._topic, kind, name, state)
+        return _Record(self._data, self, kind, name, state)
 
     def cursor(self, name: str, state: Callable[[], State], left_of: Callable[[int], int]) -> _CursorRecord:
         """Return the record of a cursor. Its state has `mark_delete`; `left_of` an offset are messages of its entry."""
-        return _CursorRecord(self._data, self._topic, name, state, left_of)
+        return _CursorRecord(self._data, self, name, state, left_of)
 
     def names(self, kind: str) -> list[str]:
-        """List the names of the records of a kind, sorted."""
-        return self._data.names_of(self._topic.id, kind)
+        """List the names of the records of a kind, in the order of their characters."""
+        rows = self._data.query("SELECT name FROM records WHERE topic = ? AND kind = ? ORDER BY name", (self.id, kind))
+        return [name for (name,) in rows]
 
     def entries(self, base: int) -> Iterable[StoredEntry]:
         """Read the entries from an offset on, in their order."""
         rows = self._data.query(
             "SELECT data, author, broker_timestamp, hidden FROM entries "
             "WHERE topic = ? AND position >= ? ORDER BY position",
-            (self._topic.id, base),
+            (self.id, base),
         )
         for data, author, broker_timestamp, hidden in rows:
             entry = StoredEntry(data, metadata_of(data, author, broker_timestamp), author, broker_timestamp)
@@ -334,22 +334,22 @@ class _TopicData:
 
     def put(self, entry: StoredEntry) -> None:
         """Store an entry with the next commit; also one that is stored, and is hidden now."""
-        if not self._topic.is_removed:
-            self._data.put(self._topic.id, entry)
+        if not self.is_removed:
+            self._data.put(self.id, entry)
 
     def trim(self, base: int) -> None:
         """Remove the entries before an offset."""
-        if not self._topic.is_removed:
-            self._data.remove_entries(self._topic.id, base)
+        if not self.is_removed:
+            self._data.remove_entries(self.id, base)
 
     def remove(self) -> None:
         """Remove the topic. Later changes of its objects are not stored."""
-        if not self._topic.is_removed:
-            self._topic.is_removed = True
-            self._data.remove_entries(self._topic.id, _EVERY_OFFSET)
-            self._data.execute("DELETE FROM acknowledged WHERE topic = ?", (self._topic.id,))
-            self._data.execute("DELETE FROM records WHERE topic = ?", (self._topic.id,))
-            self._data.execute("DELETE FROM topics WHERE id = ?", (self._topic.id,))
+        if not self.is_removed:
+            self.is_removed = True
+            self._data.remove_entries(self.id, _EVERY_OFFSET)
+            self._data.execute("DELETE FROM acknowledged WHERE topic = ?", (self.id,))
+            self._data.execute("DELETE FROM records WHERE topic = ?", (self.id,))
+            self._data.execute("DELETE FROM topics WHERE id = ?", (self.id,))
 
 
 class CommittingTransport(Transport):
@@ -372,18 +372,36 @@ class CommittingTransport(Transport):
         self._transport.close()
 
 
-def _open(file: Path) -> sqlite3.Connection:
-    """Open a file, or create it; InvalidArgument if it is not a broker's, or in use; OSError."""
+def _locked(file: Path) -> BinaryIO:
+    """Open a file, and lock it until it is closed; InvalidArgument if somebody else has."""
+    lock = file.open("ab")
     try:
-        sqlite = sqlite3.connect(file, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415 - it is there on Windows only
+
+            lock.seek(0)
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415 - it is not there on Windows
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise InvalidArgument(f"{file.parent} is in use: another broker has its data there") from None
+    return lock
+
+
+def _open(file: Path) -> sqlite3.Connection:
+    """Open a file, or create it, readable for its owner; InvalidArgument if it is not a broker's; OSError."""
+    os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    try:
+        sqlite = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
         try:
             _prepare(sqlite, file)
         except BaseException:
             sqlite.close()
             raise
     except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise InvalidArgument(f"{file.parent} is in use: another broker has its data there") from None
         raise OSError(f"{file} cannot be used: {error}") from error
     except sqlite3.DatabaseError as error:
         raise InvalidArgument(f"{file} is not the data of a broker, or is damaged: {error}") from None
@@ -391,27 +409,23 @@ def _open(file: Path) -> sqlite3.Connection:
 
 
 def _prepare(sqlite: sqlite3.Connection, file: Path) -> None:
-    """Lock the file for this broker; make its tables if it is new."""
-    sqlite.execute("PRAGMA locking_mode = EXCLUSIVE")
-    sqlite.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    sqlite.execute("PRAGMA journal_mode = WAL")
-    sqlite.execute("PRAGMA synchronous = FULL")
-    sqlite.execute("BEGIN IMMEDIATE")
+    """Look what the file is; make its tables if it is new."""
     (found,) = sqlite.execute("PRAGMA user_version").fetchone()
     (tables,) = sqlite.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if found != FORMAT and (found or tables):
         raise InvalidArgument(f"{file} has format {found}, and this version reads format {FORMAT}")
+    sqlite.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    sqlite.execute("PRAGMA journal_mode = WAL")
+    sqlite.execute("PRAGMA synchronous = FULL")
+    sqlite.execute("PRAGMA fullfsync = ON")  # on macOS, where a usual flush reaches the disk's own memory only
+    sqlite.execute("PRAGMA checkpoint_fullfsync = ON")
     if not found:
+        sqlite.execute("BEGIN")
         for statement in _TABLES.split(";"):
             sqlite.execute(statement)
         sqlite.execute(f"PRAGMA user_version = {FORMAT}")
-    sqlite.execute("COMMIT")
+        sqlite.execute("COMMIT")
     sqlite.execute("PRAGMA incremental_vacuum").fetchall()  # gives the space of removed entries back
-
-
-def _as_text(value: object) -> str:
-    """Write what JSON cannot hold: a text from a client that is not UTF-8, which Protobuf gives as bytes."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _bytes_of(number: int) -> bytes:
@@ -420,3 +434,16 @@ def _bytes_of(number: int) -> bytes:
 
 def _nothing() -> None:
     """Do nothing."""
+
+
+_IN_USE: "weakref.WeakSet[DataFolder]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    """Give up what is the parent's, in a forked child."""
+    for data in list(_IN_USE):
+        data.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

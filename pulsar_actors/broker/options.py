@@ -50,6 +50,8 @@ class BrokerOptions:
             raise InvalidArgument("TLS takes both certificate_file and private_key_file, and only one of them is given")
         if self.trust_certs_file is not None and self.certificate_file is None:
             raise InvalidArgument("trust_certs_file is for clients that come over TLS, which takes a certificate_file")
+        if self.data_folder is not None and not str(self.data_folder):  # which a path takes for the current folder
+            raise InvalidArgument("data_folder is the path of a folder, not ''")
         if not self.keepalive_seconds > 0:
             raise InvalidArgument(f"keepalive_seconds is above 0, not {excerpt(self.keepalive_seconds)}")
 

@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
         with _broker(arguments, tokens) as broker:
             stored = broker.call(_stored)
             for topic, partitions in (*((each, 0) for each in arguments.topic), *arguments.partitioned_topic):
-                if (str(TopicName.parse(topic)), partitions) not in stored:
+                if stored.get(str(TopicName.parse(topic)), -1) < partitions:
                     broker.create_topic(topic, partitions)
             for what, url in (
                 ("service URL", broker.service_url),
@@ -84,12 +84,12 @@ def _broker(arguments: Namespace, tokens: Tokens | None) -> EmbeddedBroker:
     )
 
 
-def _stored(inside: Broker) -> set[tuple[str, int]]:
-    """Return the names of the topics that were in the data folder, and their numbers of partitions; 0: none."""
-    found: set[tuple[str, int]] = set()
+def _stored(inside: Broker) -> dict[str, int]:
+    """Return the topics that were in the data folder, with their numbers of partitions; 0: none."""
+    found: dict[str, int] = {}
     for namespace in inside.cluster.namespaces.values():
-        found.update((topic, 0) for topic in namespace.topics)
-        found.update(namespace.partitioned.items())
+        found.update(dict.fromkeys(namespace.topics, 0))
+        found.update(namespace.partitioned)
     return found
 
 
@@ -161,8 +161,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="FOLDER",
-        help="store topics, subscriptions and schemas in this folder, so that they survive a restart; for one machine, "
-        "not for production (default: everything is kept in memory)",
+        help="store topics with their messages, subscriptions, schemas and transactions in this folder, so that they "
+        "survive a restart; for one machine, not for production (default: everything is kept in memory)",
     )
     parser.add_argument("--log-level", choices=LEVELS, help="write the log to the standard error (default: no log)")
     parser.add_argument(

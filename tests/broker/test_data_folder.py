@@ -21,6 +21,8 @@ from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Buffer, Transport
+from tests.support.certificates import Authority
+from tests.support.life import until
 
 official: Any = importlib.import_module("pulsar")  # ships no types
 
@@ -136,38 +138,44 @@ def stored(confirmed: list[int], number: int, result: ours.Result, _: object) ->
     confirmed.append(number)
 
 
-def test_every_message_comes_once_and_in_order_though_the_broker_is_killed(killed: Killed) -> None:
+def test_nothing_is_lost_nor_comes_again_after_its_acknowledgement_though_the_broker_is_killed(killed: Killed) -> None:
     moments = random.Random(2024)  # noqa: S311 - no secret
     confirmed: list[int] = []
-    got: list[int] = []
+    acknowledged: list[int] = []
     with ours.Client(killed.url) as client:
-        consumer = client.subscribe("t", "s", ack_receipt_enabled=True)
-        producer = client.create_producer("t", batching_enabled=True, send_timeout_millis=0, block_if_queue_full=True)
-
+        client.subscribe("t", "s").close()
+        producer = client.create_producer("t", send_timeout_millis=0, block_if_queue_full=True)
         sent = 0
         for _ in range(8):
             for _ in range(moments.randrange(50, 400)):
                 producer.send_async(b"%d" % sent, partial(stored, confirmed, sent))
                 sent += 1
-            for _ in range(moments.randrange(0, 40)):
-                message = consumer.receive(WAIT_MS)
-                got.append(int(message.data()))
-                consumer.acknowledge(message)
-            killed.restart()
+            acknowledge_some(killed.url, moments.randrange(0, 40), acknowledged)
+            killed.restart()  # in the midst of sending
         producer.flush()
         assert confirmed == list(range(sent))
-        while len(got) < sent:
-            message = consumer.receive(WAIT_MS)
-            got.append(int(message.data()))
-            consumer.acknowledge(message)
-        assert got == list(range(sent))
+        acknowledge_some(killed.url, sent - len(acknowledged), acknowledged)
+        assert acknowledged == list(range(sent))
         killed.restart()
-        assert nothing_more(consumer)  # each acknowledgement was confirmed
+        producer.send(b"%d" % sent)
+        acknowledge_some(killed.url, 1, acknowledged)
+        assert acknowledged[-1] == sent
+
+
+def acknowledge_some(url: str, count: int, acknowledged: list[int]) -> None:
+    """Another client gets the next messages in their order, and waits until the broker has each acknowledgement."""
+    with ours.Client(url) as client:
+        consumer = client.subscribe("t", "s", ack_receipt_enabled=True)
+        for _ in range(count):
+            message = consumer.receive(WAIT_MS)
+            assert int(message.data()) == len(acknowledged)
+            consumer.acknowledge(message)
+            acknowledged.append(int(message.data()))
 
 
 def test_a_transaction_goes_on_after_the_broker_was_killed(killed: Killed) -> None:
     with ours.Client(killed.url) as client:
-        task, result = client.subscribe("tasks", "s"), client.subscribe("results", "s")
+        task, result = client.subscribe("tasks", "s"), client.subscribe("results", "s", ack_receipt_enabled=True)
         client.create_producer("tasks").send(b"task")
         producer = client.create_producer("results", send_timeout_millis=0)
         with client.new_transaction() as transaction:
@@ -176,7 +184,9 @@ def test_a_transaction_goes_on_after_the_broker_was_killed(killed: Killed) -> No
             assert nothing_more(result)
             killed.restart()
             assert nothing_more(result)
-        assert received(result, 1) == [b"result"]
+        message = result.receive(WAIT_MS)
+        assert message.data() == b"result"
+        result.acknowledge(message)
         killed.restart()
         assert nothing_more(task)
         abandoned = client.new_transaction()
@@ -184,7 +194,7 @@ def test_a_transaction_goes_on_after_the_broker_was_killed(killed: Killed) -> No
         abandoned.abort()
         killed.restart()
         producer.send(b"plain")
-        assert received(result, 2) == [b"result", b"plain"]  # the first was not acknowledged
+        assert received(result, 1) == [b"plain"]
 
 
 def test_a_call_from_another_thread_is_stored_when_it_returns(tmp_path: Path) -> None:
@@ -279,10 +289,123 @@ def test_nothing_is_sent_before_it_is_stored(tmp_path: Path) -> None:
         written.append(len(wire.sent))
         return 1
 
-    data.record("kind", "name", state).changed()
+    data.cluster.record("kind", "name", state).changed()
     assert transport.send([b"answer"]) == 6
     assert (written, wire.sent) == ([0], [b"answer"])
-    data.record("kind", "name", state).changed()
+    data.cluster.record("kind", "name", state).changed()
     data.close()
     assert transport.send([b"answer"]) == 0
     assert wire.sent == [b"answer"]
+
+
+def test_what_is_changed_without_an_answer_is_stored_soon(tmp_path: Path) -> None:
+    with broker_on(tmp_path) as broker, ours.Client(broker.service_url) as client:
+        consumer = client.subscribe("t", "s", ack_grouping_time_ms=0)
+        client.create_producer("t").send(b"x")
+        message = consumer.receive(WAIT_MS)
+        inside: Any = broker._broker
+        cursor = (
+            inside.cluster.namespaces["public/default"]
+            .topics["persistent://public/default/t"]
+            .subscriptions["s"]
+            .cursor
+        )
+        consumer.acknowledge(message)
+        until(lambda: cursor.mark_delete == 0 and not inside._data._is_changed)
+
+
+def test_a_state_that_cannot_be_written_ends_the_storage_and_nothing_is_sent(tmp_path: Path) -> None:
+    data, wire, failed = DataFolder(tmp_path), Wire(), list[str]()
+    data.when_failed = lambda: failed.append("failed")
+    data.cluster.record("kind", "name", lambda: {1, 2}).changed()
+    assert CommittingTransport(wire, data).send([b"answer"]) == 0
+    assert (wire.sent, failed) == ([], ["failed"])
+    assert "set is not JSON" in str(data.failure)
+    data.close()
+    DataFolder(tmp_path).close()  # the folder is free again
+
+
+def test_a_forked_child_leaves_the_folder_to_its_parent(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+import pulsar_actors as pulsar
+from pulsar_actors.broker import EmbeddedBroker
+
+broker = EmbeddedBroker(data_folder=sys.argv[1])
+broker.start()
+client = pulsar.Client(broker.service_url)
+producer = client.create_producer("t")
+producer.send(b"before")
+child = os.fork()
+if child == 0:
+    del broker, client, producer
+    sys.exit(0)  # a usual end, with all that Python frees then
+os.waitpid(child, 0)
+producer.send(b"after")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own words
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+    with broker_on(tmp_path) as broker, ours.Client(broker.service_url) as client:
+        reader = client.create_reader("t", ours.MessageId.earliest)
+        assert [reader.read_next(WAIT_MS).data() for _ in range(2)] == [b"before", b"after"]
+
+
+def test_a_backup_in_the_same_process_does_not_give_the_folder_to_another_broker(tmp_path: Path) -> None:
+    with broker_on(tmp_path):
+        (tmp_path / FILE).read_bytes()
+        other = [
+            sys.executable,
+            "-m",
+            "pulsar_actors",
+            "broker",
+            "--port",
+            "0",
+            "--web-port",
+            "0",
+            "--data",
+            str(tmp_path),
+        ]
+        done = subprocess.run(other, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own words
+    assert done.returncode == 1
+    assert done.stderr == f"{tmp_path} is in use: another broker has its data there\n"
+
+
+def test_the_data_is_readable_for_its_owner_only(tmp_path: Path) -> None:
+    with broker_on(tmp_path) as broker, ours.Client(broker.service_url) as client:
+        client.create_producer("t").send(b"secret")
+        assert {file.name: file.stat().st_mode & 0o077 for file in tmp_path.glob(f"{FILE}*")} == {
+            FILE: 0,
+            f"{FILE}-shm": 0,
+            f"{FILE}-wal": 0,
+        }
+
+
+def test_a_program_of_somebody_else_keeps_its_file_as_it_is(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / FILE)
+    other.execute("CREATE TABLE diary (day TEXT)")
+    other.close()
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(InvalidArgument):
+        DataFolder(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_no_name_of_a_folder_is_not_the_current_one() -> None:
+    with pytest.raises(InvalidArgument, match="data_folder is the path of a folder"):
+        EmbeddedBroker(data_folder="")
+
+
+def test_over_tls_nothing_is_sent_before_it_is_stored(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.certify()
+    options = {"certificate_file": certificate, "private_key_file": key}
+    for number in range(2):
+        with (
+            broker_on(tmp_path / "data", **options) as broker,
+            ours.Client(broker.service_url_tls, tls_trust_certs_file_path=authority.file) as client,
+        ):
+            reader = client.create_reader("t", ours.MessageId.earliest)
+            client.create_producer("t").send(b"%d" % number)
+            assert [reader.read_next(WAIT_MS).data() for _ in range(number + 1)] == [b"0", b"1"][: number + 1]

@@ -50,16 +50,16 @@ class Cluster:
         self.clock = clock
         self.settings = settings if settings is not None else Settings()
         self._storage = storage
-        self._record = storage.record("cluster", "", self._state)
-        stored = self._record.stored or {"tenants": ["public", "pulsar"], "ledgers": 0, "producers": 0}
+        self._record = storage.cluster.record("cluster", "", self._state)
+        names = ["public/default"] if self._record.stored is None else storage.cluster.names("namespace")
+        stored: dict[str, Any] = self._record.stored or {"tenants": ["public", "pulsar"], "ledgers": 0, "producers": 0}
         self.tenants: set[str] = set(stored["tenants"])
         self._last_ledger: int = stored["ledgers"]
         self._last_producer: int = stored["producers"]
-        names = storage.names("namespace") or ["public/default", "pulsar/system"]
-        self.namespaces = {name: Namespace(name, storage) for name in names}
+        self.namespaces = {name: Namespace(name, storage.cluster) for name in dict.fromkeys([*names, "pulsar/system"])}
         self._schemas: dict[str, Schemas] = {}
         self.coordinators = TransactionCoordinators(
-            self.settings.transaction_coordinators, clock, self.find_topic, storage
+            self.settings.transaction_coordinators, clock, self.find_topic, storage.cluster
         )
         if len(self.coordinators):
             self.namespaces["pulsar/system"].set_partitions(str(ASSIGNMENT_TOPIC), len(self.coordinators))
@@ -70,6 +70,7 @@ class Cluster:
         for name in storage.topics():
             topic = TopicName.parse(name)
             self.namespaces[topic.namespace_name].topics[name] = self._make(topic)
+        self._record.changed()
 
     def create_tenant(self, tenant: str) -> None:
         """Create a tenant; Conflict if it exists."""
@@ -93,7 +94,7 @@ class Cluster:
             raise Missing(ServerError.MetadataError, "Tenant doesn't exist")
         if name in self.namespaces:
             raise Conflict(ServerError.MetadataError, "Namespace already exists")
-        self.namespaces[name] = Namespace(name, self._storage)
+        self.namespaces[name] = Namespace(name, self._storage.cluster)
         return self.namespaces[name]
 
     def delete_namespace(self, name: str, *, force: bool = False) -> None:
@@ -101,6 +102,8 @@ class Cluster:
         namespace = self.namespace(name)
         if (namespace.topics or namespace.partitioned) and not force:
             raise Busy(ServerError.MetadataError, "Cannot delete non empty namespace")
+        for topic in list(namespace.partitioned):
+            self.delete_partitioned(TopicName.parse(topic), force=True)
         for topic in list(namespace.topics):
             self.delete_topic(TopicName.parse(topic), force=True)
         del self.namespaces[name]
@@ -216,7 +219,7 @@ class Cluster:
         """Return the schemas of a topic, or of the partitioned topic that it belongs to; none for an unknown topic."""
         base = str(name.base)
         if base not in self._schemas:
-            self._schemas[base] = Schemas(storage=self._storage, topic=base)
+            self._schemas[base] = Schemas(storage=self._storage.cluster, topic=base)
         return self._schemas[base]
 
     def partitioned_stats(self, name: TopicName) -> dict[str, Any]:

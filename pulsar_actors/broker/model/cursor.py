@@ -11,8 +11,8 @@ either. Hidden entries are acknowledged when they are read.
 `read_offset` is independent of `mark_delete`: entries are read once, and again only after `rewind`, which skips
 acknowledged entries.
 
-What is acknowledged is stored; what is pending is stored with the transactions. After a restart a cursor reads from its
-mark-delete position.
+What is acknowledged is stored; what is pending is stored with the transactions. After a restart a cursor reads from
+the entry behind its mark-delete position.
 """
 
 from pulsar_actors.broker.model.entry import Position, StoredEntry
@@ -46,10 +46,10 @@ class Cursor:
         self.batch_ack_sets: dict[int, int] = {}
         self.pending_acks: dict[int, int] = {}  # by offset, the set of the messages
         self.replicated = False  # True if consumers asked for replication, which has no effect here
-        if self._record.stored is None:
+        if (stored := self._record.stored) is None:
             self._record.changed()
         else:
-            self._restore(self._record.stored)
+            self._restore(stored)
 
     @property
     def mark_delete_position(self) -> Position:

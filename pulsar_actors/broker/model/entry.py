@@ -10,8 +10,8 @@ from typing import Final
 
 from pulsar_actors.machines.trackers.message_routing import murmur3_32
 from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.wire.entries import decode_entry
-from pulsar_actors.wire.errors import ChecksumMismatch, EntryError
+from pulsar_actors.wire.entries import parse_entry
+from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 
@@ -114,11 +114,11 @@ def _key(metadata: MessageMetadata) -> bytes | None:
 
 
 def metadata_of(entry: bytes, author: str, now_ms: int) -> MessageMetadata:
-    """Read the metadata of an entry. One that is unreadable counts as one message that was published now.
+    """Read the metadata of a stored entry. One that is unreadable counts as one message that was published now.
 
-    So does one that was damaged: clients verify its checksum, and report it.
+    Its checksum is not verified: clients do that, and report it.
     """
     try:
-        return decode_entry(entry).metadata
-    except (EntryError, ChecksumMismatch):
+        return parse_entry(entry).metadata
+    except EntryError:
         return MessageMetadata(producer_name=author, publish_time=now_ms)

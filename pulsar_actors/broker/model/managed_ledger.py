@@ -60,8 +60,8 @@ class ManagedLedger:
         self.messages = 0
         self.size = 0
         self.unneeded_bytes = 0
-        if self._record.stored is not None:
-            self._restore(self._record.stored)
+        if (stored := self._record.stored) is not None:
+            self._restore(stored)
         self.roll()
 
     @property

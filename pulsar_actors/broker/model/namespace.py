@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TypeAlias
 
 from pulsar_actors.broker.model.settings import Policies
-from pulsar_actors.broker.model.storage import State, Storage
+from pulsar_actors.broker.model.storage import State, TopicStorage
 from pulsar_actors.broker.model.topic import Topic
 
 TopicsWatcher: TypeAlias = Callable[[list[str], list[str]], None]
@@ -21,18 +21,18 @@ class Namespace:
 
     __slots__ = ("_record", "_watchers", "name", "partitioned", "policies", "topics")
 
-    def __init__(self, name: str, storage: Storage) -> None:
+    def __init__(self, name: str, storage: TopicStorage) -> None:
         self.name = name
         self.policies = Policies()
         self.topics: dict[str, Topic] = {}
         self.partitioned: dict[str, int] = {}
         self._watchers: list[TopicsWatcher] = []
         self._record = storage.record("namespace", name, self._state)
-        if self._record.stored is None:
+        if (stored := self._record.stored) is None:
             self.changed()
         else:
-            self.policies = Policies(**self._record.stored["policies"])
-            self.partitioned = self._record.stored["partitioned"]
+            self.policies = Policies(**stored["policies"])
+            self.partitioned = stored["partitioned"]
 
     def changed(self) -> None:
         """Store the policies and the numbers of partitions."""

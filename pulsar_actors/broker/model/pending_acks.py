@@ -13,16 +13,19 @@ an abort nothing is delivered again, unless a consumer asks for it.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pulsar_actors.broker.model.consumer import AckedEntry
 from pulsar_actors.broker.model.cursor import Cursor
 from pulsar_actors.broker.model.entry import Position, StoredEntry
 from pulsar_actors.broker.model.interfaces import Refusal
-from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
+from pulsar_actors.broker.model.storage import IN_MEMORY, Record, State, TopicStorage
 from pulsar_actors.machines.trackers.ack_set import full
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.transaction_id import TransactionId
+
+_PENDING: Final = "pending acknowledgement"
 
 
 class PendingAck(NamedTuple):
@@ -33,18 +36,32 @@ class PendingAck(NamedTuple):
 
 
 class PendingAcks:
-    """The pending acknowledgements of one subscription. `Cursor.pending_acks` has the individual ones by entry."""
+    """The pending acknowledgements of one subscription. `Cursor.pending_acks` has the individual ones by entry.
 
-    __slots__ = ("_cumulative", "_cursor", "_individual", "_partly_committed", "_record")
+    Each individual one has a record of its own: a transaction may have many, and they come one by one.
+    """
+
+    __slots__ = (
+        "_cumulative",
+        "_cursor",
+        "_individual",
+        "_partly_committed",
+        "_record",
+        "_records",
+        "_storage",
+        "_subscription",
+    )
 
     def __init__(self, cursor: Cursor, storage: TopicStorage = IN_MEMORY, subscription: str = "") -> None:
         self._cursor = cursor
+        self._storage = storage
+        self._subscription = subscription
         self._record = storage.record("pending acknowledgements", subscription, self._state)
+        self._records: dict[tuple[TransactionId, int], Record] = {}
         self._individual: dict[TransactionId, dict[int, PendingAck]] = {}  # and by offset
         self._cumulative: tuple[TransactionId, AckedEntry] | None = None
         self._partly_committed: set[int] = set()  # offsets of batches
-        if self._record.stored is not None:
-            self._restore(self._record.stored)
+        self._restore(self._record.stored)
 
     @property
     def ongoing(self) -> int:
@@ -71,8 +88,10 @@ class PendingAcks:
 
     def add(self, transaction: TransactionId, pending: Sequence[PendingAck]) -> None:
         """Add acknowledgements that `check` returned, which a dispatcher has marked as pending at the cursor."""
-        _add_all(self._individual.setdefault(transaction, {}), pending)
-        self._record.changed()
+        acks = self._individual.setdefault(transaction, {})
+        _add_all(acks, pending)
+        for entry, _ in pending:
+            self._record_of(transaction, entry.offset).changed()
 
     def add_cumulative(self, transaction: TransactionId, acknowledged: AckedEntry) -> None:
         """Add a cumulative acknowledgement; Refusal for a conflict. A transaction may only move its own forward."""
@@ -90,6 +109,7 @@ class PendingAcks:
 
     def commit(self, transaction: TransactionId) -> None:
         """Acknowledge what the transaction has acknowledged."""
+        self._forget_individual(transaction)
         self._record.changed()
         for entry, messages in self._individual.pop(transaction, {}).values():
             self._cursor.release(entry, messages)
@@ -118,6 +138,7 @@ class PendingAcks:
             _add_all(dropped, self._individual.pop(transaction, {}).values())
             if self._cumulative is not None and self._cumulative[0] == transaction:
                 self._cumulative = None
+            self._forget_individual(transaction)
             self._record.changed()
         for entry, messages in dropped.values():
             self._cursor.release(entry, messages)
@@ -126,29 +147,50 @@ class PendingAcks:
     def forget(self) -> None:
         """Store nothing any longer: the subscription is deleted."""
         self._record.remove()
+        for record in self._records.values():
+            record.remove()
 
     def _state(self) -> State:
-        individual = [
-            (*transaction, [(offset, f"{pending.messages:x}") for offset, pending in acks.items()])
-            for transaction, acks in self._individual.items()
-        ]
         cumulative = None
         if self._cumulative is not None:
             transaction, (position, ack_set) = self._cumulative
             cumulative = (*transaction, *position, f"{ack_set or 0:x}")
-        return {"individual": individual, "cumulative": cumulative, "partly_committed": sorted(self._partly_committed)}
+        self._partly_committed = {each for each in self._partly_committed if not self._cursor.is_acknowledged(each)}
+        return {"cumulative": cumulative, "partly_committed": sorted(self._partly_committed)}
 
     def _restore(self, stored: State) -> None:
-        for most, least, acks in stored["individual"]:
-            pending = [PendingAck(self._cursor.managed_ledger.entry(offset), int(text, 16)) for offset, text in acks]
-            for entry, messages in pending:
-                self._cursor.hold(entry, messages)
-            _add_all(self._individual.setdefault(TransactionId(most, least), {}), pending)
-        if stored["cumulative"] is not None:
-            most, least, ledger_id, entry_id, ack_set = stored["cumulative"]
-            acknowledged = AckedEntry(Position(ledger_id, entry_id), int(ack_set, 16) or None)
-            self._cumulative = TransactionId(most, least), acknowledged
-        self._partly_committed.update(stored["partly_committed"])
+        if stored is not None:
+            self._partly_committed.update(stored["partly_committed"])
+            if stored["cumulative"] is not None:
+                most, least, ledger_id, entry_id, ack_set = stored["cumulative"]
+                acknowledged = AckedEntry(Position(ledger_id, entry_id), int(ack_set, 16) or None)
+                self._cumulative = TransactionId(most, least), acknowledged
+        for name in self._storage.names(_PENDING):
+            most, least, offset, subscription = name.split(" ", 3)
+            if subscription == self._subscription:
+                self._restore_individual(TransactionId(int(most), int(least)), int(offset))
+
+    def _restore_individual(self, transaction: TransactionId, offset: int) -> None:
+        """Hold the messages again. Those that were acknowledged otherwise have nothing left to hold."""
+        messages = int(self._record_of(transaction, offset).stored, 16)
+        acks = self._individual.setdefault(transaction, {})
+        if not self._cursor.is_acknowledged(offset):
+            entry = self._cursor.managed_ledger.entry(offset)
+            self._cursor.hold(entry, messages)
+            acks[offset] = PendingAck(entry, messages)
+
+    def _record_of(self, transaction: TransactionId, offset: int) -> Record:
+        key = transaction, offset
+        if key not in self._records:
+            name = f"{transaction.most} {transaction.least} {offset} {self._subscription}"
+            self._records[key] = self._storage.record(
+                _PENDING, name, lambda: f"{self._individual[transaction][offset].messages:x}"
+            )
+        return self._records[key]
+
+    def _forget_individual(self, transaction: TransactionId) -> None:
+        for offset in self._individual.get(transaction, ()):
+            self._records.pop((transaction, offset)).remove()
 
     def _has_transactions(self, entry: StoredEntry) -> bool:
         """Return whether a part of a batch is pending, or was acknowledged in a transaction."""

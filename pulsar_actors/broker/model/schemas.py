@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
 from pulsar_actors.broker.model.interfaces import Missing, Refusal
-from pulsar_actors.broker.model.storage import IN_MEMORY, State, Storage
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 
@@ -86,15 +86,15 @@ class Schemas:
     def __init__(
         self,
         is_compatible: Callable[[SchemaData, SchemaData], bool] = compatible,
-        storage: Storage = IN_MEMORY,
+        storage: TopicStorage = IN_MEMORY,
         topic: str = "",
     ) -> None:
         self._compatible = is_compatible
         self._record = storage.record("schemas", topic, self._state)
         self._stored: list[StoredSchema] = []  # since the last deletion
         self._versions = 0
-        if self._record.stored is not None:
-            self._restore(self._record.stored)
+        if (stored := self._record.stored) is not None:
+            self._restore(stored)
 
     def versions(self) -> list[StoredSchema]:
         """List all versions, the oldest first."""

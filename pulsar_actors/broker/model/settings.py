@@ -41,7 +41,8 @@ class Settings:
         The most bytes of entries that a topic keeps although no subscription needs them. A real broker keeps them on
         disk, for a few minutes at least; here they take memory.
     transaction_coordinators
-        The number of transaction coordinators; 0: transactions are not enabled.
+        The number of transaction coordinators; 0: transactions are not enabled. A broker with a data folder has no
+        fewer than it had before.
     """
 
     cluster_name: str = "standalone"

@@ -56,7 +56,7 @@ class CursorRecord(Record, Protocol):
 
 
 class TopicStorage(Protocol):
-    """What is stored of one topic."""
+    """What is stored of one topic; or, with records only, of the cluster."""
 
     def record(self, kind: str, name: str, state: Callable[[], State]) -> Record:
         """Return the record of an object, whose state is what the function returns."""
@@ -67,7 +67,7 @@ class TopicStorage(Protocol):
         ...
 
     def names(self, kind: str) -> list[str]:
-        """List the names of the records of a kind, sorted."""
+        """List the names of the records of a kind, in the order of their characters."""
         ...
 
     def entries(self, base: int) -> Iterable[StoredEntry]:
@@ -90,12 +90,9 @@ class TopicStorage(Protocol):
 class Storage(Protocol):
     """What is stored of a cluster."""
 
-    def record(self, kind: str, name: str, state: Callable[[], State]) -> Record:
-        """Return the record of an object that belongs to no topic, whose state is what the function returns."""
-        ...
-
-    def names(self, kind: str) -> list[str]:
-        """List the names of those records of a kind, sorted."""
+    @property
+    def cluster(self) -> TopicStorage:
+        """The records of objects that belong to no topic."""
         ...
 
     def topics(self) -> list[str]:
@@ -110,7 +107,15 @@ class Storage(Protocol):
 class InMemory:
     """The storage of what does not survive a restart: it stores nothing."""
 
-    stored: Final = None
+    @property
+    def stored(self) -> State:
+        """The state that is stored: none."""
+        return None
+
+    @property
+    def cluster(self) -> "InMemory":
+        """The records of a cluster, which store nothing."""
+        return self
 
     def record(self, kind: str, name: str, state: Callable[[], State]) -> "InMemory":  # noqa: ARG002 - as in Storage
         """Return a record that stores nothing."""

@@ -92,10 +92,10 @@ class Subscription:
         self._delete = delete
         self._seeking = False  # True while a seek disconnects the consumers
         self._record = storage.record("subscription", name, self._state)
-        if self._record.stored is None:
+        if (stored := self._record.stored) is None:
             self._record.changed()
         else:
-            self.properties = dict(self._record.stored["properties"])
+            self.properties = stored["properties"]
 
     @property
     def subscription_type(self) -> "CommandSubscribe.SubType.ValueType | None":
@@ -301,7 +301,7 @@ class Subscription:
                 consumer.notify_end_of_topic()
 
     def _state(self) -> State:
-        return {"properties": list(self.properties.items())}
+        return {"properties": self.properties}
 
     def _dispatcher_for(self, request: SubscribeRequest) -> Dispatcher:
         subscription_type = request.subscription_type

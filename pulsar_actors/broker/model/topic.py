@@ -17,7 +17,7 @@ producers if the namespace enforces schemas.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pulsar_actors.broker.model.consumer import Consumer
 from pulsar_actors.broker.model.cursor import Cursor
@@ -91,7 +91,7 @@ class Topic:
         self.transaction_buffer = TransactionBuffer(self.managed_ledger, storage)
         self.subscriptions: dict[str, Subscription] = {}
         now_ms = clock.wall_clock_ms()
-        stored = self._record.stored or {}
+        stored: dict[str, Any] = self._record.stored or {}
         self.terminated: bool = stored.get("terminated", False)
         self.deduplication: bool | None = stored.get("deduplication")
         self.properties: dict[str, str] = stored.get("properties", dict(properties))
@@ -221,7 +221,12 @@ class Topic:
             self._policies.max_unacked_per_consumer, self._settings.max_unacked_per_consumer
         )
         consumer = Consumer(request, link, max_unacked if request.durable else 0, self.now_ms())
-        subscription.attach(consumer)
+        try:
+            subscription.attach(consumer)
+        except Refusal:
+            if existing is None:
+                subscription.forget()
+            raise
         self.subscriptions[request.subscription] = subscription
         return consumer
 

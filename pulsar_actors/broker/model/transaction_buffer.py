@@ -25,6 +25,7 @@ from pulsar_actors.wire.protobuf import unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata, ServerError
 from pulsar_actors.wire.transaction_id import TransactionId, set_transaction, transaction_in
 
+_ABORTED: Final = "aborted transaction"
 _COMMIT_MARKER: Final = 21
 _ABORT_MARKER: Final = 22
 _MARKER_PRODUCER: Final = "pulsar.txn.marker"
@@ -41,20 +42,33 @@ class MessagesOfTransaction:
 
 
 class TransactionBuffer:
-    """The transactions of one topic. `committed` counts those that were committed since the topic was created."""
+    """The transactions of one topic. `committed` counts those that were committed since the topic was created.
 
-    __slots__ = ("_is_used", "_low_water_marks", "_managed_ledger", "_open", "_record", "aborted", "committed")
+    Each aborted one has a record of its own, because there is no end of them.
+    """
+
+    __slots__ = (
+        "_is_used",
+        "_low_water_marks",
+        "_managed_ledger",
+        "_open",
+        "_record",
+        "_storage",
+        "aborted",
+        "committed",
+    )
 
     def __init__(self, managed_ledger: ManagedLedger, storage: TopicStorage = IN_MEMORY) -> None:
         self._managed_ledger = managed_ledger
+        self._storage = storage
         self._record = storage.record("transaction buffer", "", self._state)
         self._open: dict[TransactionId, MessagesOfTransaction] = {}  # in the order of their first messages
         self._low_water_marks: dict[int, int] = {}  # by coordinator
         self._is_used = False  # True after the first message of any transaction
         self.aborted: set[TransactionId] = set()
         self.committed = 0
-        if self._record.stored is not None:
-            self._restore(self._record.stored)
+        if (stored := self._record.stored) is not None:
+            self._restore(stored)
 
     @property
     def ongoing(self) -> int:
@@ -104,6 +118,7 @@ class TransactionBuffer:
             self.committed += 1
         elif self._is_used:
             self.aborted.add(transaction)
+            self._storage.record(_ABORTED, f"{transaction.most} {transaction.least}", dict).changed()
             for entry in messages.hidden_by_abort if messages is not None else ():
                 self._managed_ledger.hide(entry)
         else:
@@ -114,7 +129,6 @@ class TransactionBuffer:
         return {
             "open": [(*transaction, messages.first_offset) for transaction, messages in self._open.items()],
             "low_water_marks": list(self._low_water_marks.items()),
-            "aborted": sorted(self.aborted),
             "committed": self.committed,
             "is_used": self._is_used,
         }
@@ -123,14 +137,14 @@ class TransactionBuffer:
         """Take over what was stored. What an abort hides is found by its metadata, as in any broker."""
         self._open = {TransactionId(most, least): MessagesOfTransaction(first) for most, least, first in stored["open"]}
         self._low_water_marks = dict(stored["low_water_marks"])
-        self.aborted = {TransactionId(most, least) for most, least in stored["aborted"]}
+        self.aborted = {TransactionId(*map(int, name.split())) for name in self._storage.names(_ABORTED)}
         self.committed = stored["committed"]
         self._is_used = stored["is_used"]
         self._hold_from_the_oldest()
         for offset in range(self._managed_ledger.readable_end, self._managed_ledger.end):
             entry = self._managed_ledger.entry(offset)
             transaction = transaction_in(metadata_of(entry.data, entry.author, entry.broker_timestamp))
-            if transaction in self._open:
+            if transaction is not None and transaction in self._open:
                 self._open[transaction].hidden_by_abort.append(entry)
 
 

@@ -17,7 +17,7 @@ from enum import Enum, unique
 from typing import Final
 
 from pulsar_actors.broker.model.interfaces import Clock, Refusal
-from pulsar_actors.broker.model.storage import IN_MEMORY, State, Storage
+from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
 from pulsar_actors.broker.model.topic import Topic
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
@@ -27,6 +27,8 @@ from pulsar_actors.wire.transaction_requests import ASSIGNMENT_TOPIC
 SHORTEST_TIMEOUT_MS: Final = 100
 """A transaction with a shorter timeout is aborted at once."""
 
+_COORDINATOR: Final = "transaction coordinator"
+_TRANSACTION: Final = "transaction"
 _MS: Final = 1000.0
 
 
@@ -42,9 +44,9 @@ class TransactionStatus(Enum):
 class Transaction:
     """One transaction of a coordinator. `subscriptions` are pairs of the names of a topic and a subscription."""
 
-    __slots__ = ("id", "opened_ms", "status", "subscriptions", "timeout_ms", "topics", "when_ended")
+    __slots__ = ("id", "opened_ms", "record", "status", "subscriptions", "timeout_ms", "topics", "when_ended")
 
-    def __init__(self, transaction_id: TransactionId, opened_ms: int, timeout_ms: int) -> None:
+    def __init__(self, transaction_id: TransactionId, opened_ms: int, timeout_ms: int, storage: TopicStorage) -> None:
         self.id = transaction_id
         self.opened_ms = opened_ms
         self.timeout_ms = timeout_ms
@@ -52,6 +54,12 @@ class Transaction:
         self.topics: dict[str, None] = {}
         self.subscriptions: dict[tuple[str, str], None] = {}
         self.when_ended: list[Callable[[], None]] = []
+        self.record = storage.record(_TRANSACTION, f"{transaction_id.most} {transaction_id.least}", self._state)
+
+    def _state(self) -> State:
+        times = {"opened_ms": self.opened_ms, "timeout_ms": self.timeout_ms}
+        parts = {"topics": list(self.topics), "subscriptions": list(self.subscriptions)}
+        return {**times, "status": self.status.name, **parts}
 
 
 class TransactionCoordinator:
@@ -60,10 +68,20 @@ class TransactionCoordinator:
     `loaded_ms` is the time when it was loaded; None while no broker runs it.
     """
 
-    __slots__ = ("_clock", "_find_topic", "_number", "_record", "last", "loaded_ms", "topic", "transactions")
+    __slots__ = (
+        "_clock",
+        "_find_topic",
+        "_number",
+        "_record",
+        "_storage",
+        "last",
+        "loaded_ms",
+        "topic",
+        "transactions",
+    )
 
     def __init__(
-        self, number: int, clock: Clock, find_topic: Callable[[TopicName], Topic | None], storage: Storage
+        self, number: int, clock: Clock, find_topic: Callable[[TopicName], Topic | None], storage: TopicStorage
     ) -> None:
         self._number = number
         self._clock = clock
@@ -72,9 +90,11 @@ class TransactionCoordinator:
         self.transactions: dict[int, Transaction] = {}
         self.last = -1  # the number of the last transaction
         self.loaded_ms: int | None = None
-        self._record = storage.record("transaction coordinator", str(number), self._state)
-        if self._record.stored is not None:
-            self._restore(self._record.stored)
+        self._storage = storage
+        self._record = storage.record(_COORDINATOR, str(number), lambda: self.last)
+        if (stored := self._record.stored) is not None:
+            self.last = stored
+            self._restore()
 
     @property
     def low_water_mark(self) -> int:
@@ -95,8 +115,10 @@ class TransactionCoordinator:
     def begin(self, timeout_ms: int) -> TransactionId:
         """Open a transaction."""
         self.last += 1
-        transaction = Transaction(TransactionId(self._number, self.last), self._clock.wall_clock_ms(), timeout_ms)
+        now_ms = self._clock.wall_clock_ms()
+        transaction = Transaction(TransactionId(self._number, self.last), now_ms, timeout_ms, self._storage)
         self.transactions[self.last] = transaction
+        transaction.record.changed()
         self._record.changed()
         if timeout_ms < SHORTEST_TIMEOUT_MS:
             self._decide(transaction, TransactionStatus.ABORTING)
@@ -114,13 +136,15 @@ class TransactionCoordinator:
 
     def add_topics(self, transaction_id: TransactionId, topics: list[str]) -> None:
         """Note that the transaction has messages in these topics."""
-        self._find_open(transaction_id).topics.update(dict.fromkeys(topics))
-        self._record.changed()
+        transaction = self._find_open(transaction_id)
+        transaction.topics.update(dict.fromkeys(topics))
+        transaction.record.changed()
 
     def add_subscriptions(self, transaction_id: TransactionId, subscriptions: list[tuple[str, str]]) -> None:
         """Note that the transaction has acknowledgements on these subscriptions."""
-        self._find_open(transaction_id).subscriptions.update(dict.fromkeys(subscriptions))
-        self._record.changed()
+        transaction = self._find_open(transaction_id)
+        transaction.subscriptions.update(dict.fromkeys(subscriptions))
+        transaction.record.changed()
 
     def end(self, transaction_id: TransactionId, *, commit: bool, when_ended: Callable[[], None]) -> None:
         """Commit or abort a transaction, and call a function when that is done everywhere; Refusal."""
@@ -149,7 +173,7 @@ class TransactionCoordinator:
 
     def _decide(self, transaction: Transaction, status: TransactionStatus) -> None:
         transaction.status = status
-        self._record.changed()
+        transaction.record.changed()
         self._clock.later(0.0, self._finish, transaction)
 
     def _finish(self, transaction: Transaction) -> None:
@@ -166,32 +190,31 @@ class TransactionCoordinator:
                     transaction.id, commit=commit, low_water_mark=low_water_mark
                 )
         del self.transactions[transaction.id.least]
-        self._record.changed()
+        transaction.record.remove()
         for call in transaction.when_ended:
             call()
 
-    def _state(self) -> State:
-        transactions = [
-            (each.id.least, each.opened_ms, each.timeout_ms, each.status.name, [*each.topics], [*each.subscriptions])
-            for each in self.transactions.values()
-        ]
-        return {"last": self.last, "transactions": transactions}
-
-    def _restore(self, stored: State) -> None:
-        self.last = stored["last"]
-        for number, opened_ms, timeout_ms, status, topics, subscriptions in stored["transactions"]:
-            transaction = Transaction(TransactionId(self._number, number), opened_ms, timeout_ms)
-            transaction.topics = dict.fromkeys(topics)
-            transaction.subscriptions = dict.fromkeys((topic, name) for topic, name in subscriptions)
+    def _restore(self) -> None:
+        names = [tuple(map(int, name.split())) for name in self._storage.names(_TRANSACTION)]
+        for number in sorted(least for most, least in names if most == self._number):
+            transaction = Transaction(TransactionId(self._number, number), 0, 0, self._storage)
+            stored = transaction.record.stored
+            transaction.opened_ms, transaction.timeout_ms = stored["opened_ms"], stored["timeout_ms"]
+            transaction.topics = dict.fromkeys(stored["topics"])
+            transaction.subscriptions = dict.fromkeys((topic, name) for topic, name in stored["subscriptions"])
             self.transactions[number] = transaction
-            if status != TransactionStatus.OPEN.name:
-                self._decide(transaction, TransactionStatus[status])
+            status = TransactionStatus[stored["status"]]
+            if status is not TransactionStatus.OPEN:
+                self._decide(transaction, status)
         if self.transactions:
             self.load()
 
 
 class TransactionCoordinators:
-    """The coordinators of a cluster, by number; none if transactions are not enabled."""
+    """The coordinators of a cluster, by number; none if transactions are not enabled.
+
+    There are not fewer than were stored: each of these may have open transactions, which only it can end.
+    """
 
     __slots__ = ("_coordinators",)
 
@@ -200,8 +223,9 @@ class TransactionCoordinators:
         count: int,
         clock: Clock,
         find_topic: Callable[[TopicName], Topic | None],
-        storage: Storage = IN_MEMORY,
+        storage: TopicStorage = IN_MEMORY,
     ) -> None:
+        count = max(count, *(int(name) + 1 for name in storage.names(_COORDINATOR)), 0)
         self._coordinators = [TransactionCoordinator(number, clock, find_topic, storage) for number in range(count)]
 
     def __len__(self) -> int:

@@ -1,16 +1,18 @@
 """What a cluster has stored, and what the next one with the same storage has: the same.
 
-Hypothesis changes a cluster at random, and kills it now and then. It is killed as a machine kills it: the files are
-copied as they are, without closing them. What was not committed is gone as a whole; all else is there.
+Hypothesis changes a cluster at random, and kills it now and then: the files are copied as they are, without closing
+them. What was not committed is gone as a whole; all else is there.
 """
 
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -23,7 +25,13 @@ from pulsar_actors.broker.model.schemas import SchemaData
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.machines.trackers.ack_set import full
 from pulsar_actors.wire.entries import encode_entry
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe, MessageMetadata, ProducerAccessMode, Schema
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandSubscribe,
+    KeySharedMode,
+    MessageMetadata,
+    ProducerAccessMode,
+    Schema,
+)
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.transaction_id import TransactionId, set_transaction
 from tests.broker.model.conftest import World
@@ -85,7 +93,7 @@ def _kept_of_topic(topic: Any) -> dict[str, Any]:
                 each.cursor.mark_delete,
                 each.cursor.ranges(),
                 each.cursor.batch_ack_sets,
-                each.cursor.pending_acks,
+                {at: held for at, held in each.cursor.pending_acks.items() if not each.cursor.is_acknowledged(at)},
                 each.cursor.replicated,
                 each.pending_acks.ongoing,
             )
@@ -138,7 +146,8 @@ class Restarts(RuleBasedStateMachine):
         self._count += 1
         image = self._folders / str(self._count)
         shutil.copytree(self.folder, image)
-        self.data._sqlite.close()  # without a commit
+        self.data.forget()
+        self.data.close()  # without a commit
         self._open(image)
         assert kept_of(self.world.cluster) == self.expected
         self.commit()
@@ -160,6 +169,8 @@ class Restarts(RuleBasedStateMachine):
     def publish(  # noqa: PLR0913 - strategies
         self, topic: str, producer: str, payload: bytes, messages: int, key: str | None, sequence_id: int, number: int
     ) -> None:
+        if self._topic(topic).terminated:
+            return
         sender = self.world.producer(topic, name=producer)
         metadata = MessageMetadata(
             producer_name=producer, sequence_id=sequence_id, publish_time=self.world.clock.now_ms
@@ -200,6 +211,41 @@ class Restarts(RuleBasedStateMachine):
         transaction = TransactionId(number % 2, number)
         with suppress(Refusal):  # it is acknowledged already
             receiver.subscription.acknowledge_in_transaction(receiver.made, transaction, acked)
+
+    @precondition(lambda self: self.consumers)
+    @rule(data=st.data(), number=st.integers(-1, 3))
+    def acknowledge_up_to(self, data: Any, number: int) -> None:
+        subscription = self._a_consumer(data).subscription
+        ledger = subscription.cursor.managed_ledger
+        if ledger.base == ledger.end:
+            return
+        position = ledger.position(data.draw(st.integers(ledger.base, ledger.end - 1)))
+        if number < 0:
+            subscription.cursor.acknowledge_up_to(position, None)
+        else:
+            with suppress(Refusal):  # another transaction has one, or it is acknowledged already
+                subscription.pending_acks.add_cumulative(
+                    TransactionId(number % 2, number), AckedEntry(position, data.draw(st.none() | st.integers(1, 7)))
+                )
+
+    @rule(topic=a_topic, subscription=a_subscription)
+    def subscribe_in_vain(self, topic: str, subscription: str) -> None:
+        """A consumer with hash ranges that overlap is refused: nothing may be left of it."""
+        there = set(self._topic(topic).subscriptions)
+        with suppress(Refusal):
+            self.world.consumer(
+                topic,
+                subscription,
+                CommandSubscribe.SubType.Key_Shared,
+                key_shared_mode=KeySharedMode.STICKY,
+                hash_ranges=[(0, 9), (5, 20)],
+            )
+        assert set(self._topic(topic).subscriptions) == there
+
+    @rule(topic=a_topic)
+    def terminate(self, topic: str) -> None:
+        if topic == "two":
+            self._topic(topic).terminate()
 
     @precondition(lambda self: self.consumers)
     @rule(data=st.data(), how=st.sampled_from(["skip", "reset", "expire", "unsubscribe"]))
@@ -255,9 +301,9 @@ class Restarts(RuleBasedStateMachine):
             found.set_deduplication(not found.deduplication)
         elif how == "trim":
             found._trim()
-        elif how == "exclusive":
+        elif how == "exclusive" and not found.terminated:
             self.world.producer(topic, access_mode=ProducerAccessMode.Exclusive).close()
-        else:
+        elif how in ("unload", "delete"):
             self.consumers = {key: each for key, each in self.consumers.items() if key[0] != topic}
             if how == "delete":
                 self.world.cluster.delete_topic(name, force=True)
@@ -285,6 +331,89 @@ class Restarts(RuleBasedStateMachine):
         else:
             cluster.delete_namespace(f"{name}/ns", force=True)
             cluster.delete_tenant(name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Callable[..., World]]:
+    """Makes clusters that store what they have. With a world, the new one finds what that one has committed."""
+    opened: list[DataFolder] = []
+
+    def make(settings: Settings | None = None, before: World | None = None) -> World:
+        if before is not None:
+            assert opened[-1].commit()
+            shutil.copytree(tmp_path / str(len(opened)), tmp_path / str(len(opened) + 1))
+        opened.append(DataFolder(tmp_path / str(len(opened) + 1)))
+        world = World(settings, opened[-1])
+        if before is not None:
+            world.clock.now_ms = before.clock.now_ms
+        return world
+
+    yield make
+    for data in opened:
+        data.close()
+
+
+def test_what_was_acknowledged_otherwise_while_a_transaction_had_it_is_not_held_again(folder: Any) -> None:
+    world = folder(Settings(kept_bytes=0))
+    consumer = world.consumer(earliest=True, subscription_type=SHARED)
+    sender = world.producer()
+    sender.send_all([b"0", b"1"])
+    transaction = TransactionId(0, 0)
+    consumer.ack_in(transaction, b"0")
+    consumer.subscription.skip(2)
+    world.topic()._trim()
+    sender.send_all([b"2", b"3", b"4"])
+    again = folder(Settings(kept_bytes=0), world)
+    subscription = again.topic().subscriptions["s"]
+    subscription.end_transaction(transaction, commit=True, low_water_mark=0)
+    assert again.consumer(subscription_type=SHARED).got == [b"2", b"3", b"4"]
+
+
+def test_a_subscription_that_was_refused_is_not_stored_and_the_next_one_of_its_name_begins_anew(folder: Any) -> None:
+    world = folder(None)
+    world.producer().send_all([b"0", b"1"])
+    with pytest.raises(Refusal):
+        world.consumer(
+            subscription_type=CommandSubscribe.SubType.Key_Shared,
+            key_shared_mode=KeySharedMode.STICKY,
+            hash_ranges=[(0, 9), (5, 20)],
+        )
+    assert folder(Settings(), world).topic().subscriptions == {}
+    assert world.consumer(earliest=True).got == [b"0", b"1"]
+
+
+def test_a_broker_with_fewer_coordinators_keeps_those_that_it_had(folder: Any) -> None:
+    world = folder(Settings(transaction_coordinators=2))
+    coordinator = world.cluster.coordinators.find(1)
+    coordinator.load()
+    transaction = coordinator.begin(1000)
+    coordinator.add_topics(transaction, ["persistent://public/default/t"])
+    sender = world.producer()
+    sender.send(b"never", transaction=transaction)
+    sender.send(b"plain")
+    again = folder(Settings(transaction_coordinators=0), world)
+    again.pass_time(2)  # the transaction times out
+    assert b"plain" in again.consumer(earliest=True).got
+
+
+@pytest.mark.parametrize("coordinators", [0, 1])
+def test_a_cluster_whose_namespaces_were_all_deleted_starts_again(folder: Any, coordinators: int) -> None:
+    world = folder(Settings(transaction_coordinators=coordinators))
+    for name in list(world.cluster.namespaces):
+        world.cluster.delete_namespace(name, force=True)
+    again = folder(Settings(), world)
+    assert set(again.cluster.namespaces) == {"pulsar/system"}
+
+
+def test_a_namespace_that_is_deleted_takes_the_schemas_of_partitioned_topics_with_it(world: World) -> None:
+    name = TopicName.parse("t")
+    for schema in (b"one", b"two"):
+        if "public/default" not in world.cluster.namespaces:
+            world.cluster.create_namespace("public/default")
+        world.cluster.create_partitioned(name, 2)
+        world.cluster.schemas_of(name).get_or_create(SchemaData("s", Schema.Type.String, schema), 0)
+        world.cluster.delete_namespace("public/default", force=True)
+    assert world.cluster.schemas_of(name).versions() == []
 
 
 TestRestarts = Restarts.TestCase
