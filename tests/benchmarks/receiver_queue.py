@@ -21,6 +21,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -48,7 +49,7 @@ def _nothing() -> None:
 
 def _loop(steps: int) -> Callable[[], None]:
     def compute() -> None:
-        for _ in range(steps):
+        for _ in repeat(None, steps):  # a range would make integers, and takes longer for large ones
             pass
 
     return compute
