@@ -57,7 +57,7 @@ _NO_JSON = "`auth_params_string` that is no JSON is refused"
 
 ACCEPTED: Final[dict[str, dict[str, str]]] = {
     "all_of_a_message": {
-        "sequence id after a given one": "counting goes on from that id",
+        "sequence id after a given one": "the next ids follow that one",
         "{'properties': {'a': 1}}": _WRONG,
         "send bytearray(b'x')": "the content may be any bytes-like object",
     },
@@ -72,16 +72,16 @@ ACCEPTED: Final[dict[str, dict[str, str]]] = {
         "redeliver after close": "of a closed consumer raise `AlreadyClosed`",
     },
     "listeners": {"batch receive with a listener": "`batch_receive` of a consumer with a listener raises"},
-    "several_topics": dict.fromkeys(("tuple of topics", "no topics"), "may be any sequence, which is not empty"),
+    "several_topics": dict.fromkeys(("tuple of topics", "no topics"), "may be any sequence that is not empty"),
     "receiver_queues_of_nothing": {
         "receive with a timeout": "`receive` may have a timeout",
-        "several topics": "a consumer of several topics needs a receiver queue",
+        "several topics": "a consumer of several topics needs a `receiver_queue_size`",
         "less than nothing": _WRONG,
     },
     "schemas": {
-        "text of a record": "the text of a record is that of its fields",
+        "text of a record": "`str()` of a record shows its fields",
         "JsonSchema bytes": "JSON is compact",
-        **dict.fromkeys(("JsonSchema null", "AvroSchema null"), "`value()` of a null value is None"),
+        **dict.fromkeys(("JsonSchema null", "AvroSchema null"), "`value()` of a null payload is None"),
         **dict.fromkeys(("JSON of no record", "array of no field", "enum of no enum"), _SCHEMA_OF_NOTHING),
     },
     "table_views": {"number as key": _WRONG, "close again": _CLOSED},
