@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pulsar_actors.broker.data_folder import DataFolder
 from pulsar_actors.broker.model.cluster import Cluster
@@ -50,6 +50,7 @@ def kept_of(cluster: Cluster) -> dict[str, Any]:
     """All that a restart must not change, as a client or an administrator could see it."""
     return {
         "tenants": cluster.tenants,
+        "producers": cluster._last_producer,
         "namespaces": {
             name: (
                 each.policies,
@@ -114,6 +115,7 @@ class Restarts(RuleBasedStateMachine):
         self._folders = Path(tempfile.mkdtemp(prefix="pulsar-restart-"))
         self._count = 0
         self._now_ms = 1_700_000_000_000
+        self.world: Any = None
 
     @initialize(deduplication=st.booleans(), kept_bytes=st.sampled_from([0, 100, 1 << 20]))
     def begin(self, deduplication: bool, kept_bytes: int) -> None:  # noqa: FBT001 - a strategy
@@ -188,11 +190,18 @@ class Restarts(RuleBasedStateMachine):
             sender.topic.publish(sender.made, data, metadata, **ids)
         sender.close()
 
-    @rule(topic=a_topic, subscription=a_subscription, properties=st.sampled_from([{}, {"a": "b"}]))
-    def subscribe(self, topic: str, subscription: str, properties: dict[str, str]) -> None:
+    @rule(
+        topic=a_topic, subscription=a_subscription, properties=st.sampled_from([{}, {"a": "b"}]), earliest=st.booleans()
+    )
+    def subscribe(self, topic: str, subscription: str, properties: dict[str, str], earliest: bool) -> None:  # noqa: FBT001 - a strategy
         if (topic, subscription) not in self.consumers:
             self.consumers[topic, subscription] = self.world.consumer(
-                topic, subscription, SHARED, earliest=True, properties=properties, replicated=bool(properties) or None
+                topic,
+                subscription,
+                SHARED,
+                earliest=earliest,
+                properties=properties,
+                replicated=bool(properties) or None,
             )
 
     @precondition(lambda self: self.consumers)
@@ -416,5 +425,31 @@ def test_a_namespace_that_is_deleted_takes_the_schemas_of_partitioned_topics_wit
     assert world.cluster.schemas_of(name).versions() == []
 
 
+class RestartsAfterEachStep(Restarts):
+    """The same, with a commit after each change, and another cluster that finds what it has stored."""
+
+    @invariant()
+    def everything_is_stored(self) -> None:
+        if self.world is None:
+            return
+        self.commit()
+        image = self._folders / "image"
+        shutil.copytree(self.folder, image)
+        data = DataFolder(image)
+        again = World(self._settings, data)
+        assert kept_of(again.cluster) == self.expected
+        ledgers = [
+            ledger
+            for each in again.cluster.namespaces.values()
+            for topic in each.topics.values()
+            for ledger, _ in topic.managed_ledger.ledgers
+        ]
+        assert len(ledgers) == len(set(ledgers))
+        data.close()
+        shutil.rmtree(image)
+
+
 TestRestarts = Restarts.TestCase
 TestRestarts.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRestartsAfterEachStep = RestartsAfterEachStep.TestCase
+TestRestartsAfterEachStep.settings = settings(max_examples=20, stateful_step_count=40, deadline=None)
