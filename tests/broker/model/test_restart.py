@@ -122,6 +122,10 @@ class Restarts(RuleBasedStateMachine):
         self._settings = Settings(deduplication=deduplication, kept_bytes=kept_bytes, transaction_coordinators=2)
         self._open(self._folders / "0")
         self.world.cluster.create_partitioned(TopicName.parse("three"), 2)
+        for topic in ("one", "two"):
+            self.subscribe(topic, "s", {}, earliest=True)
+            for number, messages in enumerate((0, 0, 3, 70)):
+                self.publish(topic, "p", b"x", messages, None, number, -1)
         self.commit()
 
     def _open(self, folder: Path) -> None:
@@ -213,7 +217,7 @@ class Restarts(RuleBasedStateMachine):
         entry = data.draw(st.sampled_from([each.entry for each in receiver.deliveries]))
         ack_set = data.draw(st.none() | st.integers(1, full(min(entry.messages, 90))))
         acked = [AckedEntry(entry.position, ack_set if entry.is_batch else None)]
-        number = data.draw(st.integers(-1, 3))
+        number = data.draw(st.sampled_from([-1, -1, -1, 0, 1, 2]))
         if number < 0:
             receiver.subscription.acknowledge(receiver.made, acked)
             return
@@ -257,7 +261,7 @@ class Restarts(RuleBasedStateMachine):
             self._topic(topic).terminate()
 
     @precondition(lambda self: self.consumers)
-    @rule(data=st.data(), how=st.sampled_from(["skip", "reset", "expire", "unsubscribe"]))
+    @rule(data=st.data(), how=st.sampled_from(["skip", "replicate", "expire", "unsubscribe"]))
     def administrate(self, data: Any, how: str) -> None:
         receiver = self._a_consumer(data)
         subscription = receiver.subscription
@@ -265,14 +269,20 @@ class Restarts(RuleBasedStateMachine):
             subscription.skip(data.draw(st.integers(0, 3)))
         elif how == "expire":
             subscription.expire(data.draw(st.integers(0, 20)))
-        elif how == "reset":
-            ledger = subscription.cursor.managed_ledger
-            if not subscription.pending_acks.ongoing:
-                offset = data.draw(st.integers(ledger.base, ledger.end))
-                subscription.reset(ledger.position(offset), data.draw(st.sampled_from([None, 1, 5])))
-                self._forget(receiver)
+        elif how == "replicate":
+            replicated = data.draw(st.booleans())
+            self.world.consumer(str(subscription._topic), subscription.name, SHARED, replicated=replicated)
         else:
             receiver.unsubscribe(force=True)
+            self._forget(receiver)
+
+    @precondition(lambda self: self.consumers)
+    @rule(data=st.data(), ack_set=st.sampled_from([None, 1, 5]))
+    def seek(self, data: Any, ack_set: int | None) -> None:
+        receiver = self._a_consumer(data)
+        ledger = receiver.subscription.cursor.managed_ledger
+        if not receiver.subscription.pending_acks.ongoing:
+            receiver.subscription.reset(ledger.position(data.draw(st.integers(ledger.base, ledger.end))), ack_set)
             self._forget(receiver)
 
     def _a_consumer(self, data: Any) -> Any:
@@ -297,6 +307,13 @@ class Restarts(RuleBasedStateMachine):
             which = data.draw(st.sampled_from(sorted(coordinator.transactions)))
             with suppress(Refusal):  # it is being ended otherwise
                 coordinator.end(TransactionId(number, which), commit=commit, when_ended=lambda: None)
+
+    @rule(topic=a_topic, number=st.integers(0, 3), commit=st.booleans())
+    def end_transaction_in_a_topic(self, topic: str, number: int, commit: bool) -> None:  # noqa: FBT001 - a strategy
+        transaction = TransactionId(number % 2, number)
+        found = self._topic(topic)
+        for each in (found, *found.subscriptions.values()):
+            each.end_transaction(transaction, commit=commit, low_water_mark=-1)
 
     @rule(seconds=st.sampled_from([0, 0.2, 10]))
     def pass_time(self, seconds: float) -> None:
