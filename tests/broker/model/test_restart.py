@@ -422,6 +422,94 @@ def test_a_broker_with_fewer_coordinators_keeps_those_that_it_had(folder: Any) -
     assert b"plain" in again.consumer(earliest=True).got
 
 
+def test_a_seek_into_a_batch_is_kept(folder: Any) -> None:
+    world = folder()
+    consumer = world.consumer(subscription_type=SHARED)
+    position = world.producer().send(b"batch", num_messages_in_batch=3)
+    consumer.subscription.reset(position, 0b110)
+    again = folder(None, world).consumer(subscription_type=SHARED)
+    assert [each.ack_set for each in again.deliveries] == [0b110]
+
+
+def test_a_part_of_a_batch_that_was_acknowledged_does_not_come_again(folder: Any) -> None:
+    world = folder()
+    consumer = world.consumer(subscription_type=SHARED)
+    world.producer().send(b"batch", num_messages_in_batch=3)
+    consumer.ack(b"batch", ack_set=0b011)
+    again = folder(None, world).consumer(subscription_type=SHARED)
+    assert [each.ack_set for each in again.deliveries] == [0b011]
+
+
+def test_a_number_of_partitions_that_grew_or_went_is_kept(folder: Any) -> None:
+    world = folder()
+    cluster = world.cluster
+    for name in ("t", "u"):
+        cluster.create_partitioned(TopicName.parse(name), 2)
+    world = folder(None, world)
+    world.cluster.grow(TopicName.parse("t"), 3)
+    world.cluster.delete_partitioned(TopicName.parse("u"))
+    again = folder(None, world).cluster
+    assert again.partitions(TopicName.parse("t")) == 3
+    assert str(TopicName.parse("u")) not in again.namespace("public/default").partitioned
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_cumulative_acknowledgement_in_a_transaction_is_kept_until_its_end(folder: Any, commit: bool) -> None:  # noqa: FBT001 - a case
+    world = folder()
+    world.consumer("t")
+    world.producer().send_all([b"0", b"1"])
+    world = folder(None, world)
+    consumer = world.consumer()
+    transaction = TransactionId(0, 0)
+    consumer.ack_up_to_in(transaction, b"1")
+    world = folder(None, world)
+    subscription = world.topic().subscriptions["s"]
+    assert subscription.pending_acks.ongoing == 1
+    subscription.end_transaction(transaction, commit=commit, low_water_mark=-1)
+    again = folder(None, world).topic().subscriptions["s"]
+    assert (again.pending_acks.ongoing, again.backlog()) == (0, 0 if commit else 2)
+
+
+def test_what_an_abort_hides_stays_hidden(folder: Any) -> None:
+    world = folder()
+    transaction = TransactionId(0, 0)
+    data = encoded(b"never", transaction)
+    sender = world.producer()
+    topic = world.topic()
+    topic.publish(sender.made, *data, sequence_id=0, highest_sequence_id=-1, transaction=transaction)
+    world = folder(None, world)
+    world.topic().end_transaction(transaction, commit=False, low_water_mark=-1)
+    again = folder(None, world)
+    again.producer().send(b"plain")
+    assert again.consumer(earliest=True).got == [b"plain"]
+
+
+def encoded(payload: bytes, transaction: TransactionId) -> tuple[bytes, MessageMetadata]:
+    metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1)
+    set_transaction(metadata, transaction)
+    return b"".join(encode_entry(metadata, payload)), metadata
+
+
+def test_the_schemas_of_a_topic_that_was_deleted_are_gone(folder: Any) -> None:
+    world, name = folder(), TopicName.parse("t")
+    world.topic()
+    world.cluster.schemas_of(name).get_or_create(SchemaData("s", Schema.Type.String, b"x"), 0)
+    world = folder(None, world)
+    assert len(world.cluster.schemas_of(name).versions()) == 1
+    world.cluster.delete_topic(name)
+    assert folder(None, world).cluster.schemas_of(name).versions() == []
+
+
+def test_what_is_trimmed_is_removed_from_the_disk(folder: Any) -> None:
+    world = folder(Settings(kept_bytes=0))
+    world.producer().send_all([bytes(1000)] * 3)
+    world = folder(Settings(kept_bytes=0), world)
+    world.topic()._trim()
+    world = folder(Settings(kept_bytes=0), world)
+    assert world.topic().managed_ledger.base == 3
+    assert world.cluster._storage.query("SELECT count(*) FROM entries") == [(0,)]
+
+
 @pytest.mark.parametrize("coordinators", [0, 1])
 def test_a_cluster_whose_namespaces_were_all_deleted_starts_again(folder: Any, coordinators: int) -> None:
     world = folder(Settings(transaction_coordinators=coordinators))
