@@ -1,4 +1,4 @@
-"""`broker`: runs the embedded broker until Ctrl-C, for development without a Pulsar installation.
+"""`broker`: runs the embedded broker until Ctrl-C or SIGTERM, for development without a Pulsar installation.
 
 `BrokerProcess` is an embedded broker in a child process, for the demo and for measurements: in one process, client and
 broker would compete for the interpreter lock. The child prints its service URL and runs until its standard input ends,
@@ -7,9 +7,12 @@ which also happens when the parent is killed. It has its own process session, so
 
 import logging
 import secrets
+import signal
 import subprocess
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -33,12 +36,12 @@ _SECRET_BYTES = 32
 
 
 def run(arguments: Namespace) -> int:
-    """Serve until Ctrl-C; the exit status is 1 if the address or a port is not available."""
+    """Serve until Ctrl-C or SIGTERM; the exit status is 1 if that is not possible, or not any longer."""
     if arguments.log_level is not None:
         logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         tokens = _tokens(arguments)
-        with _broker(arguments, tokens) as broker:
+        with _sigterm_as_ctrl_c(), _broker(arguments, tokens) as broker:
             stored = broker.call(_stored)
             for topic, partitions in (*((each, 0) for each in arguments.topic), *arguments.partitioned_topic):
                 if stored.get(str(TopicName.parse(topic)), -1) < partitions:
@@ -65,6 +68,20 @@ def run(arguments: Namespace) -> int:
     except KeyboardInterrupt:
         print("stopped")
     return 0
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """End in good order when systemd or a container stops the process, too."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _broker(arguments: Namespace, tokens: Tokens | None) -> EmbeddedBroker:

@@ -48,14 +48,15 @@ def lines_until_ready(process: "subprocess.Popen[str]") -> str:
     return said
 
 
-def test_the_broker_prints_its_addresses_and_ends_on_ctrl_c_without_a_traceback() -> None:
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_the_broker_prints_its_addresses_and_ends_in_good_order(ended_by: signal.Signals) -> None:
     with running(*FREE) as process:
         said = lines_until_ready(process)
         urls = re.findall(r"(pulsar|http)://127\.0\.0\.1:(\d+)", said)
         assert [scheme for scheme, _ in urls] == ["pulsar", "http"]
         for _, port in urls:
             socket.create_connection(("127.0.0.1", int(port)), timeout=10).close()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ended_by)
         out, errors = process.communicate(timeout=20)
         assert (process.returncode, out, errors) == (0, "stopped\n", "")
 

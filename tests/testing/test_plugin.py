@@ -124,6 +124,34 @@ def test_a_mark_sets_a_fault_for_its_test_alone(ran: Ran, pytester: pytest.Pytes
     )
 
 
+def test_a_mark_with_a_simulation_is_for_the_broker_in_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.pulsar_fault("send", "close_connection")
+        def test_sent_again(pulsar_simulation):
+            producer = pulsar_simulation.client().create_producer("t")
+            producer.send(b"x")
+            assert producer.stats().reconnects == 1
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_a_fault_that_has_not_happened_is_no_further_error_of_a_test_that_failed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.pulsar_fault("send", "close_connection")
+        def test_failing(pulsar_client):
+            assert False
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(failed=1)
+
+
 @pytest.mark.parametrize(
     ("mark", "says"),
     [
