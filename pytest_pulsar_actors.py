@@ -19,7 +19,7 @@ which fails if the fault has not happened. `pytest.mark.pulsar_seeds(20)` plays 
 pytest imports this module at every start, so it imports nothing of the package until a fixture is used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -82,11 +82,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> "Iterator[None]":
+def pytest_runtest_makereport(item: pytest.Item) -> "Generator[None, Any, None]":
     """Note whether the test has passed: otherwise a fault that has not happened is no further failure."""
-    outcome: Any = yield
-    if call.when == "call":
-        item.stash[PASSED] = outcome.get_result().passed
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
 
 
 def _scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ANN401 - a type of pytest's own

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -71,7 +71,7 @@ def run(arguments: Namespace) -> int:
 
 
 @contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
+def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
     """End in good order when systemd or a container stops the process, too."""
 
     def interrupt(*_: object) -> None:
