@@ -510,6 +510,50 @@ def test_what_is_trimmed_is_removed_from_the_disk(folder: Any) -> None:
     assert world.cluster._storage.query("SELECT count(*) FROM entries") == [(0,)]
 
 
+@pytest.mark.parametrize("stored_before_the_seek", [True, False])
+def test_a_seek_back_brings_what_was_acknowledged_again(folder: Any, stored_before_the_seek: bool) -> None:  # noqa: FBT001 - a case
+    world = folder()
+    consumer = world.consumer(subscription_type=SHARED)
+    first, _ = world.producer().send_all([b"0", b"1"])
+    consumer.ack(b"1")
+    if stored_before_the_seek:
+        world = folder(None, world)
+    world.topic().subscriptions["s"].reset(first)
+    assert folder(None, world).consumer(subscription_type=SHARED).got == [b"0", b"1"]
+
+
+def test_a_topic_has_nothing_of_another_that_was_deleted(folder: Any) -> None:
+    world = folder()
+    consumer = world.consumer(subscription_type=SHARED)
+    world.producer().send_all([b"0", b"1"])
+    consumer.ack(b"1")
+    world = folder(None, world)
+    world.cluster.delete_topic(TopicName.parse("t"), force=True)
+    world.consumer("u", subscription_type=SHARED)
+    world.producer("u").send_all([b"2", b"3"])
+    assert folder(None, world).consumer("u", subscription_type=SHARED).got == [b"2", b"3"]
+
+
+def test_a_subscription_has_nothing_of_another_that_was_deleted(folder: Any) -> None:
+    world = folder()
+    consumer = world.consumer(subscription_type=SHARED)
+    world.producer().send(b"0")
+    consumer.ack_in(TransactionId(0, 0), b"0")
+    world = folder(None, world)
+    world.topic().delete_subscription("s", force=True)
+    world.consumer(subscription_type=SHARED, earliest=True).close()
+    assert folder(None, world).consumer(subscription_type=SHARED).got == [b"0"]
+
+
+def test_sequence_ids_are_forgotten_when_deduplication_is_switched_off(folder: Any) -> None:
+    world = folder(Settings(deduplication=True))
+    world.producer(name="p").send(b"0", sequence_id=7)
+    world = folder(Settings(deduplication=False), world)
+    world.producer(name="p").send(b"0", sequence_id=7)
+    again = folder(Settings(deduplication=True), world)
+    assert again.producer(name="p").made.last_sequence_id == -1
+
+
 @pytest.mark.parametrize("coordinators", [0, 1])
 def test_a_cluster_whose_namespaces_were_all_deleted_starts_again(folder: Any, coordinators: int) -> None:
     world = folder(Settings(transaction_coordinators=coordinators))
