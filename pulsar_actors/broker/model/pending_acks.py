@@ -135,10 +135,10 @@ class PendingAcks:
         """Drop the acknowledgements of transactions, and return those of messages to deliver again, once an entry."""
         dropped: dict[int, PendingAck] = {}
         for transaction in transactions:
+            self._forget_individual(transaction)
             _add_all(dropped, self._individual.pop(transaction, {}).values())
             if self._cumulative is not None and self._cumulative[0] == transaction:
                 self._cumulative = None
-            self._forget_individual(transaction)
             self._record.changed()
         for entry, messages in dropped.values():
             self._cursor.release(entry, messages)

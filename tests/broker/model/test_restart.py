@@ -470,6 +470,18 @@ def test_a_cumulative_acknowledgement_in_a_transaction_is_kept_until_its_end(fol
     assert (again.pending_acks.ongoing, again.backlog()) == (0, 0 if commit else 2)
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_end_of_a_transaction_leaves_no_acknowledgement_pending(folder: Any, commit: bool) -> None:  # noqa: FBT001 - a case
+    world = folder()
+    consumer = world.consumer(subscription_type=SHARED)
+    world.producer().send(b"0")
+    consumer.ack_in(TransactionId(0, 0), b"0")
+    world = folder(None, world)
+    world.topic().subscriptions["s"].end_transaction(TransactionId(0, 0), commit=commit, low_water_mark=-1)
+    again = folder(None, world).consumer(subscription_type=SHARED)
+    assert (again.got, again.subscription.pending_acks.ongoing) == ([] if commit else [b"0"], 0)
+
+
 def test_what_an_abort_hides_stays_hidden(folder: Any) -> None:
     world = folder()
     transaction = TransactionId(0, 0)
