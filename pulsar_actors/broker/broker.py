@@ -79,9 +79,10 @@ class Broker:
         self._sessions = SessionListeners(session_context, self.faults)
         self._web = WebListeners(session_context)
         self._listeners: list[Listener] = []
-        if self._data is not None:
-            self._data.when_changed = lambda: loop.post(self._commit, None)
-            self._data.when_failed = lambda: loop.post(self._end, when_failed)
+        data = self._data
+        if data is not None:
+            data.when_changed = lambda: loop.post(lambda _: data.commit(), None)
+            data.when_failed = lambda: loop.post(self._end, when_failed)
 
     @property
     def failure(self) -> str | None:
@@ -204,10 +205,6 @@ class Broker:
         from pulsar_actors.broker.data_folder import CommittingTransport  # noqa: PLC0415 - as above
 
         return lambda transport, peer: accept(CommittingTransport(transport, data), peer)
-
-    def _commit(self, _: None) -> None:
-        assert self._data is not None  # noqa: S101 - something has changed there
-        self._data.commit()
 
     def _end(self, when_failed: Callable[[], object]) -> None:
         try:

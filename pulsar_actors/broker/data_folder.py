@@ -41,7 +41,7 @@ __all__ = ["CommittingTransport", "DataFolder"]
 FILE: Final = "broker.sqlite3"
 LOCK: Final = "lock"
 FORMAT: Final = 1
-"""Which tables a file has. It increases when a broker can no longer read what an earlier one wrote."""
+"""The version of the tables. It increases when a broker can no longer read what an earlier one wrote."""
 
 _CLUSTER: Final = 0
 """Stands for the id of a topic in the records that belong to no topic."""

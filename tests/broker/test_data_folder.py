@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,10 +62,8 @@ def killed(tmp_path: Path) -> Iterator[Killed]:
     broker.kill()
 
 
-@contextmanager
-def broker_on(folder: Path, **options: Any) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(data_folder=folder, **options) as broker:
-        yield broker
+def broker_on(folder: Path, **options: Any) -> EmbeddedBroker:
+    return EmbeddedBroker(data_folder=folder, **options)
 
 
 def received(consumer: Any, count: int) -> list[bytes]:

@@ -57,7 +57,7 @@ class PendingAcks:
         self._storage = storage
         self._subscription = subscription
         self._record = storage.record("pending acknowledgements", subscription, self._state)
-        self._records: dict[tuple[TransactionId, int], Record] = {}
+        self._records: dict[TransactionId, dict[int, Record]] = {}  # of the individual ones, by offset
         self._individual: dict[TransactionId, dict[int, PendingAck]] = {}  # and by offset
         self._cumulative: tuple[TransactionId, AckedEntry] | None = None
         self._partly_committed: set[int] = set()  # offsets of batches
@@ -147,16 +147,16 @@ class PendingAcks:
     def forget(self) -> None:
         """Store nothing any longer: the subscription is deleted."""
         self._record.remove()
-        for record in self._records.values():
-            record.remove()
+        for transaction in list(self._records):
+            self._forget_individual(transaction)
 
     def _state(self) -> State:
         cumulative = None
         if self._cumulative is not None:
             transaction, (position, ack_set) = self._cumulative
             cumulative = (*transaction, *position, f"{ack_set or 0:x}")
-        self._partly_committed = {each for each in self._partly_committed if not self._cursor.is_acknowledged(each)}
-        return {"cumulative": cumulative, "partly_committed": sorted(self._partly_committed)}
+        partly_committed = [each for each in self._partly_committed if not self._cursor.is_acknowledged(each)]
+        return {"cumulative": cumulative, "partly_committed": partly_committed}
 
     def _restore(self, stored: State) -> None:
         if stored is not None:
@@ -180,17 +180,17 @@ class PendingAcks:
             acks[offset] = PendingAck(entry, messages)
 
     def _record_of(self, transaction: TransactionId, offset: int) -> Record:
-        key = transaction, offset
-        if key not in self._records:
+        records = self._records.setdefault(transaction, {})
+        if offset not in records:
             name = f"{transaction.most} {transaction.least} {offset} {self._subscription}"
-            self._records[key] = self._storage.record(
+            records[offset] = self._storage.record(
                 _PENDING, name, lambda: f"{self._individual[transaction][offset].messages:x}"
             )
-        return self._records[key]
+        return records[offset]
 
     def _forget_individual(self, transaction: TransactionId) -> None:
-        for offset in self._individual.get(transaction, ()):
-            self._records.pop((transaction, offset)).remove()
+        for record in self._records.pop(transaction, {}).values():
+            record.remove()
 
     def _has_transactions(self, entry: StoredEntry) -> bool:
         """Return whether a part of a batch is pending, or was acknowledged in a transaction."""

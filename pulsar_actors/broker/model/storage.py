@@ -1,4 +1,4 @@
-"""Where a broker keeps what must survive a restart: the model's interface to it, and the storage of a broker in memory.
+"""The interface between the broker's model and its storage, and the storage in memory, which keeps nothing.
 
 The model tells the storage of each change when it happens, and the storage writes all changes since its last commit at
 once. The broker commits before it sends a byte. So no answer tells of a change that a crash could undo, and what is
@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from pulsar_actors.broker.model.entry import StoredEntry
 
 State: TypeAlias = Any
-"""What JSON can hold."""
+"""The JSON value of a record."""
 
 
 class Record(Protocol):
@@ -56,7 +56,7 @@ class CursorRecord(Record, Protocol):
 
 
 class TopicStorage(Protocol):
-    """What is stored of one topic; or, with records only, of the cluster."""
+    """The storage of one topic, or of the cluster, which has records only."""
 
     def record(self, kind: str, name: str, state: Callable[[], State]) -> Record:
         """Return the record of an object, whose state is what the function returns."""
@@ -88,7 +88,7 @@ class TopicStorage(Protocol):
 
 
 class Storage(Protocol):
-    """What is stored of a cluster."""
+    """The storage of a cluster and its topics."""
 
     @property
     def cluster(self) -> TopicStorage:

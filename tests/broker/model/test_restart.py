@@ -482,6 +482,17 @@ def test_the_end_of_a_transaction_leaves_no_acknowledgement_pending(folder: Any,
     assert (again.got, again.subscription.pending_acks.ongoing) == ([] if commit else [b"0"], 0)
 
 
+def test_a_transaction_whose_messages_were_acknowledged_otherwise_is_forgotten_at_its_end(folder: Any) -> None:
+    world = folder()
+    consumer = world.consumer(subscription_type=SHARED)
+    world.producer().send(b"0")
+    consumer.ack_in(TransactionId(0, 0), b"0")
+    consumer.subscription.skip()
+    world = folder(None, world)
+    world.topic().subscriptions["s"].end_transaction(TransactionId(0, 0), commit=True, low_water_mark=-1)
+    assert folder(None, world).topic().subscriptions["s"].pending_acks.ongoing == 0
+
+
 def test_what_an_abort_hides_stays_hidden(folder: Any) -> None:
     world = folder()
     transaction = TransactionId(0, 0)
