@@ -3,7 +3,6 @@
 import importlib
 import random
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Buffer, Transport
 from tests.support.certificates import Authority
 from tests.support.life import until
+from tests.support.ports import free_ports
 
 official: Any = importlib.import_module("pulsar")  # ships no types
 
@@ -33,8 +33,7 @@ class Killed:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        (self._port,) = free_ports(1)
         self.url = f"pulsar://127.0.0.1:{self._port}"
         self.start()
 

@@ -2,7 +2,6 @@ import io
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from pulsar_actors.cli import demo
 from pulsar_actors.cli.demo import Progress
 from pulsar_actors.cli.demo_traffic import Traffic
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from tests.support.life import until
+from tests.support.life import closed_port, until
 
 COUNT = "3000"
 DEMO = ("-m", "pulsar_actors", "demo")
@@ -98,9 +97,8 @@ def test_without_a_broker_the_error_is_printed_and_the_exit_status_is_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "_OPERATION_TIMEOUT", 1.0)
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    assert main(["demo", "--service-url", f"pulsar://127.0.0.1:{port}"]) == 1
+    with closed_port() as url:
+        assert main(["demo", "--service-url", url]) == 1
     assert capsys.readouterr().err.startswith("failed: ")
 
 

@@ -2,13 +2,14 @@
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.real_broker.exchange import OPENINGS
 from tests.support.admin import Admin, AdminError
+from tests.support.life import closed_port
 
 SECONDS = 1  # of operation timeout, where a test waits for it
 
@@ -72,19 +73,19 @@ def test_where_topics_are_not_made_by_asking_the_ones_that_exist_can_be_used(
 
 
 @pytest.fixture
-def dead_port() -> int:
-    """A port where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+def closed() -> Iterator[str]:
+    """The address of a port where nobody listens."""
+    with closed_port() as url:
+        yield url.removeprefix("pulsar://")
 
 
 @pytest.mark.shows("ClientConfiguration", "", "operationTimeout")
 @pytest.mark.parametrize("host", ["silent", "nobody", "no-such-host.invalid:6650"])
 def test_where_nobody_answers_a_call_ends_in_time(
-    connect_to: Any, dead_port: int, pulsar: Any, ask_for: Ask, host: str
+    connect_to: Any, closed: str, pulsar: Any, ask_for: Ask, host: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # somebody listens, and never answers
-        addresses = {"silent": f"127.0.0.1:{silent.getsockname()[1]}", "nobody": f"127.0.0.1:{dead_port}"}
+        addresses = {"silent": f"127.0.0.1:{silent.getsockname()[1]}", "nobody": closed}
         client = connect_to(
             pulsar,
             f"pulsar://{addresses.get(host, host)}",
@@ -97,9 +98,9 @@ def test_where_nobody_answers_a_call_ends_in_time(
         assert time.monotonic() - before < SECONDS + 8
 
 
-def test_the_next_host_of_a_url_is_tried(pulsar: Any, connect_to: Any, broker: Any, dead_port: int, topic: str) -> None:
+def test_the_next_host_of_a_url_is_tried(pulsar: Any, connect_to: Any, broker: Any, closed: str, topic: str) -> None:
     living = broker.service_url.removeprefix("pulsar://")
-    client = connect_to(pulsar, f"pulsar://127.0.0.1:{dead_port},{living}")
+    client = connect_to(pulsar, f"pulsar://{closed},{living}")
     assert client.create_producer(topic).send(b"x")
 
 

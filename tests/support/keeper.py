@@ -5,6 +5,7 @@ the process's end of the pipe, so this program reads the end of the pipe, and ki
 tests of a crash want it, and a broker's data is thrown away.
 """
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,7 +15,8 @@ def main(command: list[str]) -> int:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 -- the caller chose it
 
     def kill_at_end_of_input() -> None:
-        sys.stdin.buffer.read()
+        while os.read(0, 1024):  # `sys.stdin` has a lock that this thread would hold when the interpreter ends
+            pass
         process.kill()
 
     threading.Thread(target=kill_at_end_of_input, daemon=True).start()

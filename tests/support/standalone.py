@@ -9,6 +9,7 @@ writes to disk what it acknowledges, so that data survives a kill as it survives
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -94,6 +95,17 @@ def java_with_pulsar(limits: list[str]) -> list[str]:
     return [tool("java"), *limits, *SYSTEM_PROPERTIES, *opens, "-cp", f"{jars()}/*"]
 
 
+def complaints(log: str) -> str:
+    """Return the warnings and errors of a log of Java, with the traces below them, or all of it if there are none."""
+    found, is_inside = [], False
+    for line in log.splitlines():
+        if level := re.match(r"\S+ - (\w+) ", line):
+            is_inside = level[1] in {"WARN", "ERROR"}
+        if is_inside:
+            found.append(line)
+    return "\n".join(found) or log
+
+
 class JavaProcess:
     """A process that serves Pulsar's clients, not started yet."""
 
@@ -128,7 +140,7 @@ class JavaProcess:
         while not self._is_ready():
             if self._keeper.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"it did not start:\n{self.said_since(0)}")
+                raise RuntimeError(f"it did not start:\n{complaints(self.said_since(0))}")
             time.sleep(0.2)
 
     def log_size(self) -> int:
