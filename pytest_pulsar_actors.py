@@ -68,6 +68,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a simulation its seeds."""
     mark = metafunc.definition.get_closest_marker("pulsar_seeds")
     if mark is not None:
+        if len(mark.args) != 1:
+            needed = "pulsar_seeds takes a number of seeds, or a list of them, as in pulsar_seeds(20)"
+            raise pytest.UsageError(f"{needed}: {metafunc.definition.nodeid}")
         (seeds,) = mark.args
         metafunc.parametrize(
             "pulsar_seed", range(seeds) if isinstance(seeds, int) else seeds, ids=lambda seed: f"seed {seed}"
@@ -147,17 +150,26 @@ def pulsar_faults(request: pytest.FixtureRequest) -> "Iterator[list[Fault]]":
     )
     faults: list[Fault] = []
     for mark in reversed(list(request.node.iter_markers("pulsar_fault"))):
-        commands, action, *arguments = mark.args
-        trigger = broker.faults.on(commands, **mark.kwargs)
-        if action not in ACTIONS:
-            pytest.fail(f"a pulsar_fault is one of {', '.join(ACTIONS)}, not {action!r}", pytrace=False)
-        faults.append(getattr(trigger, action)(*arguments))
+        wrong = None
+        try:
+            faults.append(_fault(broker, *mark.args, **mark.kwargs))
+        except (TypeError, ValueError) as mistake:
+            wrong = f"pulsar_fault{mark.args}: {mistake}"
+        if wrong is not None:
+            pytest.fail(wrong, pytrace=False)
     yield faults
     for fault in faults:
         fault.release()
     idle = [fault for fault in faults if not fault.happened]
     if idle and request.node.stash.get(PASSED, False):
         pytest.fail(f"a fault of the test has not happened: {idle[0]!r}", pytrace=False)
+
+
+def _fault(broker: Any, commands: Any = "", action: str = "", *arguments: Any, **when: Any) -> "Fault":  # noqa: ANN401 - of a mark
+    if action not in ACTIONS:
+        raise ValueError(f"the action is one of {', '.join(ACTIONS)}, not {action!r}")
+    fault: Fault = getattr(broker.faults.on(commands, **when), action)(*arguments)
+    return fault
 
 
 @pytest.fixture

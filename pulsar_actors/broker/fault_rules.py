@@ -124,9 +124,9 @@ class Occurrences:
     __slots__ = ("_first", "_last", "_seen", "_text")
 
     def __init__(self, nth: int, times: int | None) -> None:
-        if nth < 1:
+        if type(nth) is not int or nth < 1:
             raise InvalidArgument(f"nth counts from 1, and is {excerpt(nth)}")
-        if times is not None and times < 1:
+        if times is not None and (type(times) is not int or times < 1):
             raise InvalidArgument(f"times is how often, at least once, or None for always; it is {excerpt(times)}")
         self._text = f"nth={nth}, times={times}"
         self._first = nth

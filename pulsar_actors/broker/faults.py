@@ -210,7 +210,7 @@ class Trigger:
 
     def delay(self, seconds: float) -> Fault:
         """Delay the command by so many seconds. Later commands do not wait for it, unlike with `stall`."""
-        if not seconds >= 0:
+        if type(seconds) not in (int, float) or not seconds >= 0:
             raise InvalidArgument(f"a delay is a number of seconds from 0 on, not {excerpt(seconds)}")
         return self.do(Delay(seconds))
 
@@ -275,7 +275,7 @@ class AcceptTrigger:
         if received is None and sent is None:
             raise InvalidArgument("a connection is cut after received or sent, a number of bytes, and neither is given")
         for size in (received, sent):
-            if size is not None and size < 0:
+            if size is not None and (type(size) is not int or size < 0):
                 raise InvalidArgument(f"a connection is cut after a number of bytes from 0 on, not {excerpt(size)}")
         return self._faults.add_reception(self._which, Reception(received=received, sent=sent))
 

@@ -109,7 +109,8 @@ def _lines_of(message: Message, arguments: Namespace) -> Iterable[str]:
         key, properties = message.partition_key(), message.properties()
         words = [str(message.message_id()), message.topic_name(), *([f"key={key}"] if key else [])]
         yield dimmed(shown(" ".join([*words, *(f"{name}={value}" for name, value in properties.items())])))
-    yield shown(str(plain_value(message)) if decoded else message.data().decode(errors="backslashreplace"))
+    value = plain_value(message) if decoded else message.data()
+    yield shown(value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value))
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -22,12 +22,12 @@ _ARGUMENTS: Final = {"key": "partition_key", "event_time": "event_timestamp"}
 
 
 def line_of(message: Message, *, decoded: bool) -> str:
-    """Return a message as a line. With `decoded`, its value by the schema, if it is a value of JSON."""
+    """Return a message as a line. With `decoded`, its value by the schema; a value of bytes is the payload."""
     fields: dict[str, Any] = {}
     if message.has_null_value():
         fields["value"] = None
-    elif decoded:
-        fields["value"] = plain_value(message)
+    elif decoded and not isinstance(value := plain_value(message), bytes):
+        fields["value"] = value
     else:
         fields |= text_or_base64("payload", message.data())
     if message.partition_key():
@@ -45,7 +45,12 @@ def line_of(message: Message, *, decoded: bool) -> str:
         "producer": message.producer_name(),
         "redelivery_count": message.redelivery_count(),
     }
-    return json.dumps(fields, ensure_ascii=False, default=str)
+    return json.dumps(fields, ensure_ascii=False, default=_in_json)
+
+
+def _in_json(value: object) -> str:
+    """Return what JSON has no type for as text; bytes as Avro's JSON has them, a character for each."""
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def plain_value(message: Message) -> Any:  # noqa: ANN401 - whatever the schema gives

@@ -132,9 +132,9 @@ def run(arguments: Namespace) -> int:
     except (PulsarException, OSError, ValueError) as error:
         print(f"failed: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
-    print(f"{sending.sent - sending.failed:,} messages are stored on {arguments.topic}", file=sys.stderr)
+    print(f"messages stored on {arguments.topic}: {sending.sent - sending.failed:,}", file=sys.stderr)
     if sending.first_failure is not None:
-        print(f"failed: {sending.failed:,} messages, the first with {sending.first_failure.name}", file=sys.stderr)
+        print(f"failed: {sending.failed:,}, the first with {sending.first_failure.name}", file=sys.stderr)
     if fault is not None:
         print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
     return int(fault is not None or sending.failed > 0)

@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -17,12 +18,13 @@ from pulsar_actors.cli.arguments import access_in, add_access_arguments, non_neg
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.cli.message_lines import text_or_base64
 from pulsar_actors.cli.terminal import dimmed, shown
-from pulsar_actors.client.admin import AdminInterface
+from pulsar_actors.client.admin import AdminInterface, parse_admin_url
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.exceptions import InvalidArgument, PulsarException
 from pulsar_actors.runtime.http_client import HttpResponse
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.http_lookup import parse_reason
+from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.topic_name import TopicName
 
 LOCAL: Final = "http://localhost:8080"
@@ -41,6 +43,7 @@ def run(arguments: Namespace) -> int:
         arguments.parser.print_help()
         return 0
     try:
+        parse_admin_url(arguments.admin_url, "--admin-url")
         options = ClientOptions(
             arguments.admin_url, operation_timeout_seconds=arguments.timeout, **access_in(arguments)
         )
@@ -132,32 +135,37 @@ def _peek(admin: AdminInterface, arguments: Namespace) -> Iterator[str]:
         # Pulsar would create it, and keep every message from then on.
         raise PulsarException(f"{topic} has no subscription {arguments.subscription_name!r}")
     count = _partitions(admin, topic)
-    paths = [f"{topic.rest_path}{_PARTITION}{index}" for index in range(count)] if count else [topic.rest_path]
+    names = [topic.partition(index) for index in range(count)] if count else [topic]
     left = arguments.num_messages
-    for path in paths:
-        for message in _backlog(admin, path, arguments.subscription_name):
+    for name in names:
+        for message in _backlog(admin, name, arguments.subscription_name):
             if not left:
                 return
             left -= 1
             yield from _lines_of(message, as_json=arguments.json)
 
 
-def _backlog(admin: AdminInterface, path: str, subscription: str) -> Iterator[dict[str, Any]]:
+def _backlog(admin: AdminInterface, topic: TopicName, subscription: str) -> Iterator[dict[str, Any]]:
     """Iterate over the messages in the backlog of a topic without partitions."""
+    path = f"{topic.rest_path}/subscription/{quote(subscription, safe='')}/position"
     for number in range(1, MOST_PEEKED):
-        answer = admin.call("GET", f"{path}/subscription/{quote(subscription, safe='')}/position/{number}")
+        answer = admin.call("GET", f"{path}/{number}")
         if answer.status == HTTPStatus.NOT_FOUND and "essage not found" in parse_reason(answer.body):
             return
-        yield from _messages_in(_checked(answer))
+        yield from _messages_in(_checked(answer), topic)
 
 
-def _messages_in(answer: HttpResponse) -> Iterator[dict[str, Any]]:
-    """Iterate over the messages of an entry, as objects of JSON like those of `consume --json`."""
+def _messages_in(answer: HttpResponse, topic: TopicName) -> Iterator[dict[str, Any]]:
+    """Iterate over the messages of an entry, as objects of JSON with the names of `consume --json`."""
     headers = answer.headers
-    entry: dict[str, Any] = {"id": headers.get("x-pulsar-message-id", "")}
-    for name, header in (("publish_time", "publish-time"), ("producer", "producer-name"), ("event_time", "event-time")):
-        if f"x-pulsar-{header}" in headers:
-            entry[name] = headers[f"x-pulsar-{header}"]
+    ledger_id, _, entry_id = headers["x-pulsar-message-id"].partition(":")
+    message_id = MessageId(int(ledger_id), int(entry_id), topic.partition_index)
+    entry: dict[str, Any] = {"id": str(message_id), "topic": str(topic)}
+    for name in ("publish_time", "event_time"):
+        if (moment := headers.get(f"x-pulsar-{name.replace('_', '-')}")) is not None:
+            entry[name] = _milliseconds(moment)
+    if "x-pulsar-producer-name" in headers:
+        entry["producer"] = headers["x-pulsar-producer-name"]
     if headers.get("x-pulsar-is-encrypted") == "true":
         yield {**entry, "encrypted_bytes": len(answer.body)}
     elif "x-pulsar-num-batch-message" not in headers:
@@ -170,7 +178,16 @@ def _messages_in(answer: HttpResponse) -> Iterator[dict[str, Any]]:
             if metadata.partition_key_b64_encoded:
                 key = b64decode(key).decode(errors="backslashreplace")
             properties = {pair.key: pair.value for pair in metadata.properties}
-            yield _message(single.payload, key, properties, {**entry, "id": f"{entry['id']}:{index}"})
+            yield _message(
+                single.payload, key, properties, {**entry, "id": str(message_id._replace(batch_index=index))}
+            )
+
+
+def _milliseconds(moment: str) -> int:
+    """Return the milliseconds since 1970 of a time in ISO 8601. One beyond the calendar is given as such a number."""
+    if moment.isdecimal():
+        return int(moment)
+    return round(datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1000)
 
 
 def _message(

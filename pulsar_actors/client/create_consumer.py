@@ -10,7 +10,7 @@ from typing import Any
 
 from pulsar_actors.client.build_consumer import ReaderStart, start_consumer
 from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.consumer_options import ConsumerOptions, ReaderOptions
+from pulsar_actors.client.consumer_options import IN_ORDER, ConsumerOptions, ReaderOptions
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.context import ClientContext
 from pulsar_actors.client.create_producer import partition_count
@@ -27,6 +27,7 @@ from pulsar_actors.client.multi_topics_consumer import (
 from pulsar_actors.client.open_handles import OpenHandles
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.runtime.log import LOG
 from pulsar_actors.wire.topic_name import TopicName
 
 
@@ -128,6 +129,14 @@ class _ReaderInterceptorAdapter(ConsumerInterceptor):
 def _create_state(
     context: ClientContext, open_handles: OpenHandles, options: ConsumerOptions, start: ReaderStart | None, what: str
 ) -> ConsumerState | MultiTopicsConsumerState:
+    if options.dead_letter_policy is not None and options.consumer_type in IN_ORDER:
+        # the official client takes the policy, too, so it is no error
+        LOG.warning(
+            "the dead_letter_policy of %r does nothing: for a consumer of type %s, brokers do not count deliveries",
+            options.subscription_name,
+            options.consumer_type.name,
+            about={"pulsar_subscription": options.subscription_name},
+        )
     new_dead_letters = _dead_letter_senders(context, open_handles)
     partitions: int | None = None
     state: ConsumerState | MultiTopicsConsumerState

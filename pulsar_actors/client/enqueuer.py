@@ -21,7 +21,7 @@ from pulsar_actors.runtime.batch_builder import compress_message
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import copy_error
 from pulsar_actors.runtime.producer_actor import MessagesEnqueued, TriggerFlush
-from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue, reply_of
+from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue
 from pulsar_actors.wire.PulsarApi_pb2 import CompressionType
 
 _MESSAGES_ENQUEUED, _TRIGGER_FLUSH = MessagesEnqueued(), TriggerFlush()
@@ -199,8 +199,7 @@ class SendQueueEnqueuer(Enqueuer):
 
     def refuse(self, tags: Sequence[object], error: Exception) -> None:
         """Fail messages that the queue did not take."""
-        for tag in tags:
-            self.send_callbacks.fail(reply_of(tag), error)
+        self.send_callbacks.refuse(tags, error)
 
     def enqueue_and_flush(self, payload: bytes, tag: object, awaited: "Future[Any]") -> None:
         """Enqueue a message whose caller is about to wait, and send it at once with the messages batched so far.

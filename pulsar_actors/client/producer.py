@@ -132,7 +132,7 @@ class Producer(SendPath, Handle[AnySendingState]):
         try:
             self._enqueuer.enqueue_and_flush(payload, tag, done)
         except PulsarException as error:
-            self._send_callbacks.fail(reply_of(tag), error)  # an interceptor's future may have replaced the reply
+            self._send_callbacks.refuse((tag,), error)  # an interceptor's future may have replaced the reply
             raise
         return self._state.engine.block(done, None, f"send() to {self._topic}")
 
@@ -229,7 +229,7 @@ class Producer(SendPath, Handle[AnySendingState]):
 
     def refused(self, tag: object, error: Exception) -> None:
         """Tell the sender of a message, and the interceptors, that it was not taken."""
-        self._send_callbacks.fail(reply_of(tag), error)
+        self._send_callbacks.refuse((tag,), error)
 
     def flush_future(self) -> SlimFuture[None]:
         """Return a future that is done when everything sent so far is stored or has failed."""
@@ -245,7 +245,7 @@ class Producer(SendPath, Handle[AnySendingState]):
         try:
             self._enqueuer.try_enqueue(*build_forwarded_message(message, properties, deliver_at_ms, done))
         except PulsarException as error:
-            self._send_callbacks.fail(done, error)
+            self._send_callbacks.refuse((done,), error)
 
     def _members(self) -> Collection[ProducerState]:
         """Return the state of each partition that has a producer."""
@@ -316,7 +316,7 @@ class Producer(SendPath, Handle[AnySendingState]):
         try:
             self._enqueuer.enqueue(payload, tag)
         except PulsarException as error:
-            self._send_callbacks.fail(reply_of(tag), error)
+            self._send_callbacks.refuse((tag,), error)
             if not self._is_outcome(error):
                 raise
         return reply if callback is None else None
@@ -360,7 +360,7 @@ class Producer(SendPath, Handle[AnySendingState]):
                 tags.append(built)
         except Exception as error:
             for built in tags if self._interceptors is not None else ():
-                self.refused(built, error)  # the interceptors have seen these messages
+                self._send_callbacks.fail(reply_of(built), error)  # the interceptors have seen these messages
             raise
         return payloads, tags
 
@@ -372,8 +372,7 @@ class Producer(SendPath, Handle[AnySendingState]):
             if not self._is_outcome(error):
                 raise
             call.open_in(self._send_callbacks)
-            for tag in tags:
-                self.refused(tag, error)
+            self._send_callbacks.refuse(tags, error)
             return []
         try:
             for share in shares:

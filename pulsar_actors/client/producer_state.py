@@ -45,7 +45,7 @@ class SendingState(HandleState[M]):
     def failed(self) -> int:
         """Count the messages that have failed, including those that no partition of a partitioned producer took."""
         callbacks = {self.send_callbacks, *(state.send_callbacks for state in self.members())}
-        return sum(one.failed for one in callbacks)
+        return sum(one.failed + one.refused for one in callbacks)
 
 
 AnySendingState: TypeAlias = SendingState[Any]

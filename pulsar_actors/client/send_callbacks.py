@@ -15,7 +15,7 @@ from pulsar_actors.client.send_many import SendManyCall, call_number
 from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.interrupts import is_ctrl_c
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.runtime.send_queue import SendOutcome, SentTo
+from pulsar_actors.runtime.send_queue import SendOutcome, SentTo, reply_of
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.message_id import new_entry_id
 
@@ -27,13 +27,14 @@ NO_MESSAGE_ID = MessageId()
 class SendCallbacks:
     """The callbacks, and the counters, of one producer on one topic partition."""
 
-    __slots__ = ("_warned_slow", "calls", "failed", "partition", "sent", "sent_bytes", "topic")
+    __slots__ = ("_warned_slow", "calls", "failed", "partition", "refused", "sent", "sent_bytes", "topic")
 
     def __init__(self, topic: str, partition: int) -> None:
         self.calls: dict[int, SendManyCall] = {}  # the calls of `send_many` that have messages here, by their numbers
         self.sent = 0
         self.sent_bytes = 0
-        self.failed = 0
+        self.failed = 0  # written on the I/O thread only
+        self.refused = 0  # written on the threads of callers
         self.topic = topic
         self.partition = partition
         self._warned_slow = False
@@ -59,6 +60,13 @@ class SendCallbacks:
                 took,
                 about={"pulsar_topic": self.topic},
             )
+
+    def refuse(self, tags: Sequence[object], error: Exception) -> None:
+        """Fail messages that no queue has taken, on their caller's thread."""
+        count = len(tags)
+        self.refused += count  # without a call in it, this is one step for other threads
+        for tag in tags:
+            self.fail(reply_of(tag), error)
 
     def fail(self, reply: object, error: Exception) -> None:
         """Complete one send with an error."""

@@ -17,7 +17,6 @@ from pulsar_actors.client.validation import optional
 from pulsar_actors.compiling import Given, mypyc_attr
 from pulsar_actors.exceptions import AlreadyClosed, LimitReached, ProcessForked, PulsarException
 from pulsar_actors.runtime.future import SlimFuture
-from pulsar_actors.runtime.send_queue import reply_of
 
 if TYPE_CHECKING:
     from pulsar_actors.client.transaction import Transaction
@@ -108,7 +107,7 @@ class SendPath:
         except PulsarException as error:
             if not self._is_outcome(error):
                 raise
-            self._send_callbacks.fail(reply_of(tag), error)
+            self._send_callbacks.refuse((tag,), error)
         return done
 
     def _send_in(

@@ -46,6 +46,7 @@ class ProducerStats:
     """Messages that a broker has stored; `sent_bytes` is the size of their payloads."""
     sent_bytes: int
     failed: int
+    """Messages whose send ended with an error, those refused for a full queue included."""
     rates: Rates
     reconnects: int
     last_error: str | None

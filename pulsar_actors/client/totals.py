@@ -126,8 +126,9 @@ def totals_of(state: ProducerState | ConsumerState) -> tuple[str | ConsumerKey, 
     if isinstance(state, ProducerState):
         callbacks = state.send_callbacks
         pending, pending_bytes = state.send_queue.used()
+        failed = callbacks.failed + callbacks.refused
         return _topic(state.machine.topic), ProducerTotals(
-            opened, closed, callbacks.sent, callbacks.sent_bytes, callbacks.failed, counters.reconnects,
+            opened, closed, callbacks.sent, callbacks.sent_bytes, failed, counters.reconnects,
             is_open, pending * is_open, pending_bytes * is_open,
         )  # fmt: skip
     command, queue = state.machine.command, state.receiver_queue

@@ -61,7 +61,7 @@ def everything(topic: str, count: int) -> list[str]:
 
 
 def test_each_line_of_the_input_is_a_message(command: Command, client: pulsar.Client) -> None:
-    command("produce", "t", given=b"one\r\n\xff\x00\n\nlast", says="4 messages are stored on t\n")
+    command("produce", "t", given=b"one\r\n\xff\x00\n\nlast", says="messages stored on t: 4\n")
     assert [message.data() for message in stored(client, "t")] == [b"one", b"\xff\x00", b"", b"last"]
 
 
@@ -96,6 +96,26 @@ def test_what_consume_writes_in_json_produce_reads(command: Command, client: pul
         "persistent://public/default/from",
         str(stored(client, "from")[0].message_id()),
     )
+
+
+def test_a_value_of_bytes_is_the_payload(command: Command, client: pulsar.Client) -> None:
+    producer = client.create_producer("t")
+    producer.send(b"plum")
+    producer.send(b"\xff")
+    auto = [*everything("t", 2), "--schema", "auto"]
+    assert command(*auto) == "plum\n\\xff\n"
+    first, second = (json.loads(line) for line in command(*auto, "--json").splitlines())
+    assert (first["payload"], second["payload_base64"]) == ("plum", "/w==")
+    assert "value" not in first
+
+
+def test_bytes_in_a_value_are_written_as_avro_writes_them_in_json(command: Command, client: pulsar.Client) -> None:
+    class Photo(pulsar.schema.Record):
+        pixels = pulsar.schema.Bytes()
+
+    client.create_producer("t", schema=pulsar.schema.AvroSchema(Photo)).send(Photo(pixels=b"\x00\xffA"))
+    line = json.loads(command(*everything("t", 1), "--schema", "auto", "--json"))
+    assert line["value"] == {"pixels": "\x00\xffA"}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +225,7 @@ def test_a_terminal_gets_no_control_characters_of_a_message(
 
 def test_a_message_that_fails_is_counted(broker: EmbeddedBroker, command: Command) -> None:
     broker.faults.on("send").refuse("TopicTerminatedError", "no more")
-    command("produce", "t", "-m", "a", status=1, says="failed: 1 messages, the first with TopicTerminated")
+    command("produce", "t", "-m", "a", status=1, says="failed: 1, the first with TopicTerminated")
 
 
 @pytest.mark.parametrize("words", [["produce", "t", "-m", "a"], ["consume", "t"]])
@@ -255,7 +275,7 @@ def test_lines_are_sent_as_they_come(broker: EmbeddedBroker, client: pulsar.Clie
             running.stdin.flush()
             assert consumer.receive(20_000).data() == line.encode()
         out, said = running.communicate(timeout=30)
-        assert (out, said) == ("", "2 messages are stored on t\n")
+        assert (out, said) == ("", "messages stored on t: 2\n")
 
 
 def test_a_rate_is_kept(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

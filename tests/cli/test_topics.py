@@ -31,3 +31,10 @@ def test_what_is_no_answer_of_pulsar_is_told_in_a_line(
 def test_a_server_that_does_not_answer_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topics", "list", "-u", f"http://127.0.0.1:{free_ports(1)[0]}"]) == 1
     assert capsys.readouterr().err.startswith("failed: no connection to 127.0.0.1:")
+
+
+@pytest.mark.parametrize("url", ["nonsense", "pulsar://127.0.0.1:6650", ""])
+def test_an_address_that_is_none_of_a_web_server_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topics", "list", "-u", url]) == 1
+    needed = "--admin-url is the address of the brokers' web server, such as http://host:8080"
+    assert capsys.readouterr().err == f"failed: {needed}\n"

@@ -81,6 +81,7 @@ def test_of_many_those_that_are_not_stored_are_named(broker: EmbeddedBroker, top
                 await sending
             assert list(caught.value.errors) == [3, 4]
             assert {type(one) for one in caught.value.errors.values()} == {ProducerQueueIsFull}
+            assert producer.stats().failed == 2
             with pytest.raises(InvalidArgument, match="contents"):
                 await producer.send_many(b"bytes")  # type: ignore[arg-type]
             await producer.close()

@@ -520,3 +520,13 @@ def test_a_corrupt_entry_is_not_sent(bench: Bench) -> None:
 def test_an_entry_of_which_nothing_is_left_is_done_with(bench: Bench) -> None:
     bench.bury(batch(1, b"a", wanted=0))
     assert bench.reports == [None]
+
+
+@pytest.mark.parametrize(("consumer_type", "warnings"), [("Exclusive", 1), ("Failover", 1), ("Shared", 0)])
+def test_a_policy_for_a_subscription_that_counts_no_deliveries_is_warned_of(
+    consumer_type: str, warnings: int, client: pulsar.Client, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy = pulsar.ConsumerDeadLetterPolicy(3)
+    client.subscribe(topic, "s", pulsar.ConsumerType[consumer_type], dead_letter_policy=policy)
+    said = f"the dead_letter_policy of 's' does nothing: for a consumer of type {consumer_type}"
+    assert sum(record.getMessage().startswith(said) for record in caplog.records) == warnings

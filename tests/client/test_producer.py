@@ -138,6 +138,7 @@ def test_a_full_queue_refuses_and_says_what_to_do(stalled: Any) -> None:
     told: list[pulsar.Result] = []
     producer.send_async(b"3", lambda result, _: told.append(result))
     assert told == [pulsar.Result.ProducerQueueIsFull]
+    assert producer.stats().failed == 3
 
 
 def test_a_full_queue_is_waited_for_if_that_is_wanted(

@@ -180,6 +180,7 @@ def test_without_room_those_that_have_none_fail_from_the_first_on(
         assert list(failure(beyond).errors) == [0, 1]
         stalled.release()
         errors = failure(sent).errors
+        assert producer.stats().failed == 5
     assert list(errors) == [5, 6, 7]
     assert {type(one) for one in errors.values()} == {pulsar.ProducerQueueIsFull}
     assert [message.data() for message in received(client, topic, 5)] == numbered(5)

@@ -156,8 +156,11 @@ def test_a_fault_that_has_not_happened_is_no_further_error_of_a_test_that_failed
     ("mark", "says"),
     [
         ('"send", "close_connection"', "a fault of the test has not happened: <Fault on(CommandSend"),
-        ('"send", "explode"', "a pulsar_fault is one of answer, close_connection, *, not 'explode'"),
+        ('"send", "explode"', "the action is one of answer, close_connection, *, not 'explode'"),
         ('"sent", "drop"', "*'sent'*"),
+        ('"send"', "pulsar_fault('send',): the action is one of *, not ''"),
+        ('"send", "refuse"', "*missing 2 required*"),
+        ('"send", "drop", nth="first"', "*nth counts from 1*"),
     ],
 )
 def test_a_fault_that_does_not_happen_or_cannot_be_is_an_error(
@@ -173,6 +176,19 @@ def test_a_fault_that_does_not_happen_or_cannot_be_is_an_error(
     result = pytester.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([f"*{says.replace('[', '?')}*"])
+    assert "pytest_pulsar_actors" not in str(result.stdout)  # no line of the plugin
+
+
+def test_seeds_that_are_not_said_are_asked_for(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.pulsar_seeds
+        def test_nothing(pulsar_simulation):
+            pass
+    """)
+    result = pytester.runpytest_subprocess()
+    result.stdout.fnmatch_lines(["*pulsar_seeds takes a number of seeds, or a list of them*test_nothing*"])
 
 
 def test_the_client_of_asyncio_is_for_the_loop_of_the_test(ran: Ran) -> None:
