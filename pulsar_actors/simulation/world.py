@@ -394,7 +394,9 @@ class World:
         for caller in self._callers:
             if caller.is_here():
                 return caller
-        raise Misuse(f"{threading.current_thread().name} is a thread that this world did not start")
+        raise Misuse(
+            f"{threading.current_thread().name} is a thread that the simulation did not start: use its `start`"
+        )
 
     def _callers_have_ended(self) -> bool:
         return all(caller.ended for caller in self._callers)

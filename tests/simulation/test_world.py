@@ -305,7 +305,7 @@ def test_a_thread_that_the_world_did_not_start_is_refused() -> None:
         thread = threading.Thread(target=intrude, name="intruder", daemon=True)
         thread.start()
         thread.join()
-    assert "intruder is a thread that this world did not start" in str(refused[0])
+    assert "intruder is a thread that the simulation did not start" in str(refused[0])
 
 
 def test_a_closed_world_is_over() -> None:

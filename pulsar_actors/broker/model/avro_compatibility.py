@@ -10,7 +10,7 @@ the two can read what the other wrote: so a field that only one of them has need
 import json
 from typing import Any, Final, cast
 
-__all__ = ["are_compatible", "parsed"]
+__all__ = ["obstacle", "parsed"]
 
 _PROMOTIONS: Final = {
     "int": {"long", "float", "double"},
@@ -30,13 +30,18 @@ def parsed(data: bytes) -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-def are_compatible(latest: Any, new: Any) -> bool:  # noqa: ANN401 - JSON
-    """Return whether each schema reads what the other wrote."""
-    return _Reading(latest, new).reads(latest, new) and _Reading(new, latest).reads(new, latest)
+def obstacle(latest: Any, new: Any) -> str | None:  # noqa: ANN401 - JSON
+    """Return what keeps one schema from reading what the other wrote; None if each reads the other's."""
+    for writer, reader, which in ((latest, new, "the new schema"), (new, latest, "the latest schema")):
+        reading = _Reading(writer, reader)
+        if not reading.reads(writer, reader):
+            field = "" if reading.field is None else f": see the field {reading.field!r}"
+            return f"{which} cannot read what is written with the other{field}"
+    return None
 
 
 class _Reading:
-    """Compares the schema of a writer with that of a reader."""
+    """Compares the schema of a writer with that of a reader. `field` is the innermost one that cannot be read."""
 
     def __init__(self, writer: Any, reader: Any) -> None:  # noqa: ANN401 - JSON
         self._writer_names: dict[str, Any] = {}
@@ -44,6 +49,7 @@ class _Reading:
         _collect(writer, self._writer_names)
         _collect(reader, self._reader_names)
         self._compared: set[tuple[str, str]] = set()
+        self.field: str | None = None
 
     def reads(self, writer: Any, reader: Any) -> bool:  # noqa: ANN401, PLR0911 - JSON; a line for each type
         """Return whether the reader's schema reads what the writer's wrote."""
@@ -51,7 +57,10 @@ class _Reading:
         if isinstance(writer, list):
             return all(self.reads(one, reader) for one in writer)
         if isinstance(reader, list):
-            return any(self.reads(writer, one) for one in reader)
+            if any(self.reads(writer, one) for one in reader):
+                self.field = None  # of another branch
+                return True
+            return False
         written, read = _type_of(writer), _type_of(reader)
         if written != read:
             return read in _PROMOTIONS.get(written, ())
@@ -73,10 +82,12 @@ class _Reading:
             return True
         self._compared.add(names)
         fields = {field["name"]: field["type"] for field in writer["fields"]}
-        return all(
-            self.reads(fields[field["name"]], field["type"]) if field["name"] in fields else "default" in field
-            for field in reader["fields"]
-        )
+        for field in reader["fields"]:
+            name = field["name"]
+            if not (self.reads(fields[name], field["type"]) if name in fields else "default" in field):
+                self.field = self.field or str(name)
+                return False
+        return True
 
 
 def _type_of(schema: Any) -> str:  # noqa: ANN401 - JSON

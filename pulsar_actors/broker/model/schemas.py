@@ -7,10 +7,9 @@ schemas of a topic adds an empty version.
 """
 
 import base64
-from collections.abc import Callable
 from typing import Final, cast
 
-from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
+from pulsar_actors.broker.model.avro_compatibility import obstacle, parsed
 from pulsar_actors.broker.model.interfaces import Missing, Refusal
 from pulsar_actors.broker.model.storage import IN_MEMORY, State, TopicStorage
 from pulsar_actors.named_tuple import NamedTuple
@@ -43,22 +42,22 @@ _AVRO_DEFINITIONS: Final = frozenset({Schema.Avro, Schema.Json, Schema.Protobuf}
 """The types whose definition is an Avro schema."""
 
 
-def compatible(latest: SchemaData, new: SchemaData) -> bool:
-    """Return whether both schemas have the same type, and each reads what the other wrote.
+def incompatibility(latest: SchemaData, new: SchemaData) -> str | None:
+    """Return why a schema cannot follow another: of another type, or one of them cannot read what the other wrote.
 
-    A definition that cannot be compared is compatible with any other.
+    None if it can. A definition that cannot be compared is compatible with any other.
     """
     if latest.type != new.type:
-        return False
+        return f"exists schema type {Schema.Type.Name(latest.type)}, new schema type {Schema.Type.Name(new.type)}"
     if new.type == Schema.ProtobufNative:
         roots = [_root_message(one.data) for one in (latest, new)]
-        return None in roots or roots[0] == roots[1]
+        return None if None in roots or roots[0] == roots[1] else f"its message is {roots[1]}, and that was {roots[0]}"
     if new.type not in _AVRO_DEFINITIONS:
-        return True
+        return None
     try:
-        return are_compatible(parsed(latest.data), parsed(new.data))
+        return obstacle(parsed(latest.data), parsed(new.data))
     except (KeyError, TypeError, RecursionError):
-        return True
+        return None
 
 
 def _root_message(data: bytes) -> object:
@@ -81,15 +80,9 @@ def _is_same(one: SchemaData, other: SchemaData) -> bool:
 class Schemas:
     """The schemas of one topic; all partitions of a topic share them."""
 
-    __slots__ = ("_compatible", "_record", "_stored", "_versions")
+    __slots__ = ("_record", "_stored", "_versions")
 
-    def __init__(
-        self,
-        is_compatible: Callable[[SchemaData, SchemaData], bool] = compatible,
-        storage: TopicStorage = IN_MEMORY,
-        topic: str = "",
-    ) -> None:
-        self._compatible = is_compatible
+    def __init__(self, storage: TopicStorage = IN_MEMORY, topic: str = "") -> None:
         self._record = storage.record("schemas", topic, self._state)
         self._stored: list[StoredSchema] = []  # since the last deletion
         self._versions = 0
@@ -113,11 +106,8 @@ class Schemas:
 
     def check(self, schema: SchemaData) -> None:
         """Refuse a schema that is not compatible with the latest one."""
-        if self._stored and not self._compatible(self._stored[-1].schema, schema):
-            latest, new = (Schema.Type.Name(kind) for kind in (self._stored[-1].schema.type, schema.type))
-            reason = f"exists schema type {latest}, new schema type {new}"
-            if latest == new:
-                reason = f"the new schema of type {new} and the latest one cannot read each other's messages"
+        reason = incompatibility(self._stored[-1].schema, schema) if self._stored else None
+        if reason is not None:
             raise Refusal(ServerError.IncompatibleSchema, f"Incompatible schema: {reason}")
 
     def get_or_create(self, schema: SchemaData, now_ms: int) -> StoredSchema:

@@ -1,8 +1,9 @@
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.avro_compatibility import are_compatible, parsed
+from pulsar_actors.broker.model.avro_compatibility import obstacle, parsed
 
 
 def record(*fields: Any) -> dict[str, Any]:
@@ -30,7 +31,29 @@ SELF = record(A, ("next", {"type": ["null", "R"]}))
     ],
 )
 def test_each_has_to_read_what_the_other_wrote(latest: Any, new: Any, *, compatible: bool) -> None:
-    assert are_compatible(latest, new) is compatible
+    assert (obstacle(latest, new) is None) is compatible
+
+
+INNER = {"type": {"type": "record", "name": "I", "fields": [{"name": "depth", "type": "int"}]}}
+OTHER_INNER = {"type": {"type": "record", "name": "I", "fields": [{"name": "depth", "type": "string"}]}}
+
+
+@pytest.mark.parametrize(
+    ("latest", "new", "says"),
+    [
+        (record(A), record(A, ("b", {"type": "int"})), "the new schema *: see the field 'b'"),
+        (record(A, ("b", {"type": "int"})), record(A), "the latest schema *: see the field 'b'"),
+        (record(("in", INNER)), record(("in", OTHER_INNER)), "the new schema *: see the field 'depth'"),
+        ("int", "string", "the new schema cannot read what is written with the other"),
+        (
+            record(("a", {"type": ["string", "int"]}), ("b", {"type": "int"})),
+            record(("a", {"type": ["int", "string"]}), ("b", {"type": "string"})),
+            "the new schema *: see the field 'b'",
+        ),
+    ],
+)
+def test_the_field_that_cannot_be_read_is_named(latest: Any, new: Any, says: str) -> None:
+    assert fnmatchcase(obstacle(latest, new) or "", says)
 
 
 def test_spaces_and_documentation_do_not_count() -> None:

@@ -5,7 +5,6 @@ from pulsar_actors.broker.model.schemas import SchemaData, Schemas
 from pulsar_actors.wire.PulsarApi_pb2 import Schema, ServerError
 
 ONE = SchemaData("t", Schema.Type.Json, b'{"a":1}')
-OTHER = SchemaData("t", Schema.Type.Json, b'{"b":1}')
 
 
 def test_a_schema_of_another_type_is_incompatible() -> None:
@@ -14,13 +13,6 @@ def test_a_schema_of_another_type_is_incompatible() -> None:
     with pytest.raises(Refusal, match="exists schema type Json, new schema type String") as refusal:
         schemas.get_or_create(SchemaData("t", Schema.Type.String, b""), 5)
     assert refusal.value.code == ServerError.IncompatibleSchema
-
-
-def test_what_is_compatible_can_be_decided_otherwise() -> None:
-    schemas = Schemas(lambda latest, new: latest.data < new.data)
-    schemas.get_or_create(OTHER, 5)
-    with pytest.raises(Refusal):
-        schemas.get_or_create(ONE, 5)
 
 
 def test_a_deletion_is_a_version_too_and_on_the_wire_a_version_is_eight_bytes() -> None:
