@@ -5,6 +5,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.runtime.tcp import TcpTransport
+from pulsar_actors.testing import Simulation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support.certificates import LONG_AGO, Authority, Files
 from tests.support.life import (
     MILLISECONDS,
     SOON,
-    FakeBroker,
     InThread,
     client_of,
     closed_port,
@@ -254,27 +255,19 @@ def test_a_request_without_an_answer_fails_when_its_time_is_up(broker: EmbeddedB
 
 
 @pytest.mark.shows("Client library", "backoff")
-def test_pauses_between_attempts_grow() -> None:
-    times: list[float] = []
-
-    def hang_up(accepted: socket.socket) -> None:
-        times.append(time.monotonic())
-        accepted.close()
-
-    with (
-        FakeBroker(hang_up) as broker,
-        client_of(
-            broker.service_url,
-            operation_timeout_seconds=3,
-            initial_backoff_interval_ms=20,
-            max_backoff_interval_ms=60_000,
-        ) as client,
-        pytest.raises(pulsar.PulsarException),
-    ):
-        client.create_producer("t")
-    pauses = [times[place] - times[place - 1] for place in range(1, len(times))]
-    assert 3 <= len(pauses) < 20
-    assert pauses[-1] > 4 * pauses[0]
+def test_pauses_between_attempts_are_each_twice_the_one_before() -> None:
+    with Simulation() as simulation:
+        simulation.broker.faults.on_accept(times=None).hang_up()
+        client = simulation.client(
+            operation_timeout_seconds=30, initial_backoff_interval_ms=100, max_backoff_interval_ms=60_000
+        )
+        with pytest.raises(pulsar.Timeout):
+            client.create_producer("t")
+        dialled = [change.time for change in client.history() if change.event == "dial"]
+    pauses = [later - earlier for earlier, later in pairwise(dialled)]
+    assert len(pauses) == 8
+    assert pauses[0] == pytest.approx(0.1, rel=0.15)
+    assert all(longer / pause == pytest.approx(2, rel=0.15) for pause, longer in pairwise(pauses))
 
 
 def test_pauses_are_short_again_after_a_success(broker: EmbeddedBroker) -> None:
