@@ -32,6 +32,7 @@ _RECORD_MAJOR: Final = 3  # the second byte of a record, in every version
 
 _RENEW = "have it renewed, or set the clock of this machine if that is wrong"
 _TRUST = "if it is to be trusted, name a file with its authority's certificate as tls_trust_certs_file_path"
+_OF_NO_AUTHORITY = ("was signed with a certificate that is no authority's", "have one made by an authority")
 _OTHER_NAME = "connect by a name that it lists, or turn tls_validate_hostname off"
 
 _CERTIFICATE_ERRORS: Final = {  # OpenSSL's codes: what is wrong with the peer's certificate, and what to do
@@ -42,8 +43,11 @@ _CERTIFICATE_ERRORS: Final = {  # OpenSSL's codes: what is wrong with the peer's
     19: ("was signed by an authority that is not trusted here", _TRUST),
     20: ("was signed by an unknown authority", _TRUST),
     21: ("was signed by an unknown authority", _TRUST),
+    24: _OF_NO_AUTHORITY,
+    26: ("is not for this use", "have one made whose extended key usage names it"),
     62: ("is for another name than {host}", _OTHER_NAME),
     64: ("does not list the address {host}", _OTHER_NAME),
+    79: _OF_NO_AUTHORITY,  # until OpenSSL 3 this was 24
 }
 _SHOW_CERTIFICATE = "; tls_certificate_file_path and tls_private_key_file_path name the one to show"
 _ALERTS: Final = {  # the alerts that a peer sends before it closes the connection

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -89,6 +90,18 @@ REFUSED: dict[str, tuple[Callable[[Authority], ssl.SSLContext | None], str, str]
         "localhost",
         "is self-signed: if it is to be trusted, name a file with its authority's certificate",
     ),
+    "signed with a certificate that is no authority's": (
+        lambda authority: server_context(
+            *authority.certify(signed_with=authority.certify(file_name="signer"), file_name="signed")
+        ),
+        "localhost",
+        "was signed with a certificate that is no authority's: have one made by an authority",
+    ),
+    "for clients only": (
+        lambda authority: server_context(*authority.certify(purpose=ExtendedKeyUsageOID.CLIENT_AUTH)),
+        "localhost",
+        "is not for this use: have one made whose extended key usage names it",
+    ),
     "TLS 1.1": (
         lambda authority: only_tls_1_1(authority.certify()),
         "localhost",
@@ -118,7 +131,7 @@ def test_who_is_not_proven_to_be_the_broker_is_told_nothing(authority: Authority
             pulsar.Client(
                 f"{scheme}://{host}:{fake.port}",
                 pulsar.AuthenticationToken(TOKEN),
-                operation_timeout_seconds=1,
+                operation_timeout_seconds=4,
                 tls_trust_certs_file_path=authority.file,
             )
         ) as client,

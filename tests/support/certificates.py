@@ -61,19 +61,31 @@ class Authority:
         self.file = str(folder / f"{name}.pem")
         Path(self.file).write_bytes(self.certificate.public_bytes(Encoding.PEM))
 
-    def certify(
+    def certify(  # noqa: PLR0913 - what certificates differ in
         self,
         names: Sequence[str] = ("localhost", "127.0.0.1"),
         *,
         valid: tuple[datetime, datetime] = AROUND_NOW,
         self_signed: bool = False,
         purpose: x509.ObjectIdentifier | None = None,
+        signed_with: Files | None = None,
         file_name: str = "certificate",
     ) -> Files:
-        """Create a certificate for these names and addresses, and its key. Without a purpose it is valid for any."""
+        """Create a certificate for these names and addresses, and its key. Without a purpose it is valid for any.
+
+        It may be signed with another certificate, which is no authority's and follows in its file.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, file_name)])
-        issuer, signing_key = (subject, key) if self_signed else (self.name, self.key)
+        issuer, signing_key, signer = self.name, self.key, b""
+        if self_signed:
+            issuer, signing_key = subject, key
+        elif signed_with is not None:
+            signer = Path(signed_with.certificate).read_bytes()
+            issuer = x509.load_pem_x509_certificate(signer).subject
+            loaded = load_pem_private_key(Path(signed_with.key).read_bytes(), None)
+            assert isinstance(loaded, ec.EllipticCurvePrivateKey)
+            signing_key = loaded
         builder = (
             _builder(subject, issuer, key, valid)
             .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
@@ -84,7 +96,7 @@ class Authority:
             builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         certificate = builder.sign(signing_key, hashes.SHA256())
         files = Files(str(self.folder / f"{file_name}.pem"), str(self.folder / f"{file_name}.key.pem"))
-        Path(files.certificate).write_bytes(certificate.public_bytes(Encoding.PEM))
+        Path(files.certificate).write_bytes(certificate.public_bytes(Encoding.PEM) + signer)
         Path(files.key).write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return files
 

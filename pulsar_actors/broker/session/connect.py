@@ -3,13 +3,12 @@
 They check credentials; `lifecycle.py` decides what follows.
 """
 
-import hmac
-from collections.abc import Mapping
 from typing import Final
 
+from pulsar_actors.broker.session.credentials import identify
 from pulsar_actors.broker.session.lifecycle import AuthResponseReceived, ConnectReceived, CredentialsChecked
-from pulsar_actors.broker.session.session import CommandHandlers, Session, SessionContext
-from pulsar_actors.broker.tokens import Identity, TokenRefused
+from pulsar_actors.broker.session.session import CommandHandlers, Session
+from pulsar_actors.broker.tokens import TokenRefused
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAuthResponse,
     CommandConnect,
@@ -43,7 +42,7 @@ def on_pong(_: Session, __: CommandPong, ___: bytes) -> None:
 
 def _check_credentials(session: Session, method: str, data: bytes) -> CredentialsChecked:
     try:
-        identity = _identify(session, method, data)
+        identity = identify(session.context, method, data, session.certificate_name)
     except TokenRefused as fault:
         return CredentialsChecked(fault=str(fault))
     if identity is None:
@@ -53,44 +52,6 @@ def _check_credentials(session: Session, method: str, data: bytes) -> Credential
     return CredentialsChecked(
         identity.subject, expires_in=(identity.expires_at_ms - session.context.loop.wall_clock_ms()) / 1000
     )
-
-
-def _identify(session: Session, method: str, data: bytes) -> Identity | None:
-    """Find the owner of the credentials; None if the broker requires none."""
-    context = session.context
-    if context.tokens is None and context.passwords is None and not context.certificates:
-        return None
-    if method == "basic" and context.passwords is not None:
-        return _identity_of_password(context.passwords, data)
-    if method == "tls" and context.certificates:
-        return _identity_of_certificate(session)
-    if context.tokens is None or method != "token":
-        came_with = "nothing" if method in {"", "none"} else method
-        raise TokenRefused(f"this broker wants {_accepted_credentials(context)}, and the client came with {came_with}")
-    return context.tokens.check(data.decode(errors="replace"), context.loop.wall_clock_ms())
-
-
-def _accepted_credentials(context: SessionContext) -> str:
-    known = (
-        ("a token", context.tokens is not None),
-        ("a password", context.passwords is not None),
-        ("a certificate", context.certificates),
-    )
-    return " or ".join(what for what, is_known in known if is_known)
-
-
-def _identity_of_password(passwords: Mapping[str, str], data: bytes) -> Identity:
-    name, _, password = data.decode(errors="replace").partition(":")
-    if not hmac.compare_digest(passwords.get(name, "").encode(), password.encode()) or name not in passwords:
-        raise TokenRefused("there is no such name, or it has another password")
-    return Identity(name, None)
-
-
-def _identity_of_certificate(session: Session) -> Identity:
-    name = session.certificate_name()
-    if name is None:
-        raise TokenRefused("the client showed no certificate that names it")
-    return Identity(name, None)
 
 
 CONNECT_HANDLERS: Final[CommandHandlers] = {

@@ -11,10 +11,12 @@ from itertools import islice
 
 from pulsar_actors.broker.fault_rules import Reception
 from pulsar_actors.broker.faults import Faults
+from pulsar_actors.broker.session.credentials import CertificateName, credentials_in, identify
 from pulsar_actors.broker.session.directory import Node
 from pulsar_actors.broker.session.session import Session, SessionContext
 from pulsar_actors.broker.tokens import TokenRefused
 from pulsar_actors.broker.web.calls import BrokerUrls, WebContext
+from pulsar_actors.broker.web.http import HttpRefusal
 from pulsar_actors.broker.web.server import WebServer
 from pulsar_actors.runtime.loop import Buffer, Loop, Transport, TransportOwner
 from pulsar_actors.runtime.tls import TlsStream
@@ -110,7 +112,7 @@ class WebListeners:
         if tls_context is None:
             return server.accept(transport, peer)
         encrypted = TlsTransport(self._context.loop, transport, tls_context)
-        encrypted.set_owner(server.accept(encrypted, peer))
+        encrypted.set_owner(server.accept(encrypted, peer, encrypted.peer_name))
         return encrypted
 
     def close(self) -> None:
@@ -123,7 +125,7 @@ class WebListeners:
         if server is None:
             context = self._context
             web_context = WebContext(context.cluster, context.loop, node.name, self._urls_of, encrypted)
-            server = WebServer(web_context, None if context.tokens is None else self._refusal_of)
+            server = WebServer(web_context, self._check)
             self._servers[node.name, encrypted] = server
         return server
 
@@ -131,17 +133,18 @@ class WebListeners:
         node = self._context.directory.node(name)
         return BrokerUrls(node.service_url, node.service_url_tls, node.web_url, node.web_url_tls, node.advertised)
 
-    def _refusal_of(self, token: str) -> str | None:
-        """Return the reason why a token is refused, None if it is not."""
-        tokens = self._context.tokens
-        assert tokens is not None  # noqa: S101 - called only with tokens
-        if not token:
-            return "this broker wants a token, and the request came with none"
+    def _check(self, authorization: str, certificate_name: CertificateName) -> None:
+        """Refuse a request whose credentials are no good."""
+        context = self._context
+        method, data = credentials_in(authorization)
+        if method == "tls" and not context.certificates:
+            method = ""
         try:
-            tokens.check(token, self._context.loop.wall_clock_ms())
+            identify(context, method, data, certificate_name)
         except TokenRefused as fault:
-            return str(fault)
-        return None
+            schemes = ("Bearer", context.tokens is not None), ("Basic", context.passwords is not None)
+            challenges = tuple(("WWW-Authenticate", scheme) for scheme, is_taken in schemes if is_taken)
+            raise HttpRefusal(401, str(fault), challenges) from fault
 
 
 class TlsTransport(Transport):

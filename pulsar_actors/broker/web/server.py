@@ -1,12 +1,13 @@
 """The HTTP server of one broker: it accepts connections and finds the answer to each request.
 
-    server = WebServer(WebContext(cluster, loop, name, urls_of), check_token)
+    server = WebServer(WebContext(cluster, loop, name, urls_of), check)
     listener = loop.listen(host, port, server.accept)
 
-With `check_token` every path requires `Authorization: Bearer`, as in Pulsar.
+With `check` every path requires credentials, as in Pulsar.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from pulsar_actors.broker.log import LOG
 from pulsar_actors.broker.model.interfaces import Busy, Conflict, Missing, Refusal
@@ -21,13 +22,16 @@ from pulsar_actors.broker.web.transactions import TRANSACTION_ROUTES
 from pulsar_actors.runtime.loop import Transport
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
-__all__ = ["CheckToken", "WebServer"]
+__all__ = ["CheckCredentials", "WebServer"]
 
 
-CheckToken = Callable[[str], str | None]
-"""Returns the reason of a token's refusal, or None if it is accepted. The token is empty if the request has none."""
+CheckCredentials = Callable[[str, Callable[[], str | None]], None]
+"""Raises HttpRefusal if a request may not be answered.
 
-_BEARER = "bearer "
+It gets the header `Authorization`, empty if the request has none, and a function that returns the name in the client's
+certificate.
+"""
+
 _ROUTES = (
     *LOOKUP_ROUTES,
     *NAMESPACE_ROUTES,
@@ -50,15 +54,21 @@ _STATUS_OF_CODE = {
 class WebServer:
     """The connections and routes of one `WebContext`."""
 
-    def __init__(self, context: WebContext, check_token: CheckToken | None = None) -> None:
+    def __init__(self, context: WebContext, check: CheckCredentials | None = None) -> None:
         self._context = context
-        self._check_token = check_token
+        self._check = check
         self._router = Router(_ROUTES)
         self._connections: set[WebConnection] = set()
 
-    def accept(self, transport: Transport, peer: str) -> WebConnection:  # noqa: ARG002 - `Loop.listen` passes it
+    def accept(
+        self,
+        transport: Transport,
+        peer: str,  # noqa: ARG002 - `Loop.listen` passes it
+        certificate_name: Callable[[], str | None] = lambda: None,
+    ) -> WebConnection:
         """Take a connection."""
-        connection = WebConnection(self._context.loop, transport, self.answer, self._connections.discard)
+        answer = partial(self.answer, certificate_name=certificate_name)
+        connection = WebConnection(self._context.loop, transport, answer, self._connections.discard)
         self._connections.add(connection)
         return connection
 
@@ -67,9 +77,11 @@ class WebServer:
         for connection in list(self._connections):
             connection.close()
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: Request, certificate_name: Callable[[], str | None] = lambda: None) -> Response:
         """Answer one request, also after a bug."""
         try:
+            if self._check is not None:
+                self._check(request.headers.get("authorization", ""), certificate_name)
             return self._dispatch(request)
         except HttpRefusal as refusal:
             return _refuse(request, refusal.status, refusal.reason, refusal.headers)
@@ -80,19 +92,9 @@ class WebServer:
             return refusal_response(500, f"a bug of the embedded broker, please report it: {type(bug).__name__}: {bug}")
 
     def _dispatch(self, request: Request) -> Response:
-        self._authenticate(request)
         path, _, query = request.target.partition("?")
         handler, parts = self._router.find(request.method, path)
         return handler(WebCall(self._context, parts, read_query(query), request.headers, request.body, request.target))
-
-    def _authenticate(self, request: Request) -> None:
-        if self._check_token is None:
-            return
-        given = request.headers.get("authorization", "")
-        token = given[len(_BEARER) :].strip() if given.lower().startswith(_BEARER) else ""
-        reason = self._check_token(token)
-        if reason is not None:
-            raise HttpRefusal(401, reason, (("WWW-Authenticate", "Bearer"),))
 
 
 def _refuse(request: Request, status: int, reason: str, headers: Headers = ()) -> Response:

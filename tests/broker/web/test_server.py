@@ -10,6 +10,7 @@ import pytest
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.interfaces import Busy, Conflict, Missing, Refusal
 from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.broker.web.http import HttpRefusal
 from pulsar_actors.broker.web.server import WebServer
 from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 
@@ -62,15 +63,18 @@ def test_nothing_is_answered_without_a_token_where_tokens_are_demanded() -> None
             seen.append(response.status)
             told.append(response.read().decode())
         connection.close()
-    assert "wants a token, and the request came with none" in told[0]
+    assert "wants a token, and the client came with nothing" in told[0]
     assert "junk" not in "".join(told)
     assert seen == [401, 401, 401, 401, 401, 200]
 
 
-def test_the_reason_for_refusing_a_token_is_told(web: Any) -> None:
-    web.server = WebServer(web.context, lambda token: f"{token!r} is no token")
+def test_whoever_checks_credentials_gets_the_header_and_may_refuse(web: Any) -> None:
+    def check(authorization: str, certificate_name: Any) -> None:
+        raise HttpRefusal(401, f"{authorization!r} of {certificate_name()}", (("WWW-Authenticate", "Bearer"),))
+
+    web.server = WebServer(web.context, check)
     answer = web.ask("GET", TENANTS, authorization="Bearer  x ")
-    assert (answer.status, json.loads(answer.body)) == (401, {"reason": "'x' is no token"})
+    assert (answer.status, json.loads(answer.body)) == (401, {"reason": "'Bearer  x ' of None"})
     assert answer.headers == (("WWW-Authenticate", "Bearer"),)
 
 
