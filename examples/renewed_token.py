@@ -14,7 +14,7 @@ from where import addresses, fresh
 import pulsar_actors as pulsar
 from pulsar_actors.broker.tokens import Tokens
 
-LIFETIME = 1.0  # seconds; a real token lasts for hours
+LIFETIME = 4.0  # seconds; a real token lasts for hours
 TOKENS = Tokens(b"the key of whoever issues tokens, which the broker checks them by")
 
 
@@ -32,7 +32,7 @@ def put(file: Path) -> None:
 
 
 def main() -> None:
-    """Send messages for the lifetime of three tokens."""
+    """Send messages for longer than a token lives."""
     with TemporaryDirectory() as folder, addresses(__doc__, TOKENS) as (url, _):
         file, is_over = Path(folder) / "token", threading.Event()
         put(file)
@@ -41,7 +41,7 @@ def main() -> None:
         try:
             with pulsar.Client(url, authentication=pulsar.Authentication("token", file.as_uri())) as client:
                 producer = client.create_producer(fresh("greenhouse"))
-                for _ in range(30):
+                for _ in range(15):
                     producer.send(b"22.5")
                     is_over.wait(LIFETIME / 10)
                 stats = producer.stats()

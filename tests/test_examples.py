@@ -164,7 +164,7 @@ def test_a_collector_has_what_a_sensor_sent_that_was_put_in_later(run: Run) -> N
 
 
 def test_a_token_that_is_renewed_in_its_file_costs_no_connection(run: Run) -> None:
-    assert run("renewed_token.py") == ["30 messages sent, 0 times reconnected"]
+    assert run("renewed_token.py") == ["15 messages sent, 0 times reconnected"]
 
 
 def test_deliveries_are_put_off_until_somebody_is_in_or_given_up(run: Run) -> None:

@@ -234,9 +234,9 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) 
 
 
 def test_a_broker_whose_disk_is_full_confirms_nothing_more_and_ends(tmp_path: Path) -> None:
-    with broker_on(tmp_path) as broker, ours.Client(broker.service_url, operation_timeout_seconds=2) as client:
+    with broker_on(tmp_path) as broker, ours.Client(broker.service_url, operation_timeout_seconds=10) as client:
+        client.create_producer("t").send(b"stored")
         producer = client.create_producer("t", send_timeout_millis=1000)
-        producer.send(b"stored")
         broker.call(lambda inside: inside._data._sqlite.execute("PRAGMA max_page_count = 1"))  # type: ignore[union-attr]
         with pytest.raises(ours.PulsarException):
             producer.send(bytes(100_000))

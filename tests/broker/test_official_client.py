@@ -132,7 +132,7 @@ def test_a_broker_that_is_not_ready_is_asked_again(
 
 def test_a_connection_that_says_nothing_is_given_up(connect: Any, broker: EmbeddedBroker, topic: str) -> None:
     fault = broker.faults.on_accept().say_nothing()
-    client = connect(connection_timeout_ms=500)
+    client = connect(connection_timeout_ms=3_000)
     with pytest.raises(pulsar.ConnectError):
         client.create_producer(topic)
     fault.wait()

@@ -151,13 +151,14 @@ def test_a_disk_that_is_full_ends_the_broker_with_an_error(tmp_path: Path) -> No
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
         (url,) = re.findall(r"pulsar://\S+", lines_until_ready(process))
         confirmed = 0
-        with Client(url, operation_timeout_seconds=5) as client:
-            producer = client.create_producer("t", send_timeout_millis=2000)
+        with Client(url) as client:
+            producer = client.create_producer("t", send_timeout_millis=60_000)
+            threading.Thread(target=lambda: (process.wait(), client.shutdown())).start()
             with suppress(pulsar.PulsarException):
                 while confirmed < 100:
                     producer.send(b"%1000d" % confirmed + bytes(9000))
                     confirmed += 1
-        out, errors = process.communicate(timeout=20)
+        out, errors = process.communicate(timeout=60)
         assert (process.returncode, out) == (1, "")
         assert errors.startswith(f"the broker cannot go on with its data in {tmp_path}: ")
     assert 0 < confirmed < 100

@@ -181,7 +181,7 @@ def test_an_acknowledgement_that_the_broker_refuses_raises_and_can_be_repeated(
 
 def test_a_receipt_that_does_not_come_in_time_is_a_timeout(broker: EmbeddedBroker, topic: str) -> None:
     with (
-        Client(broker.service_url, operation_timeout_seconds=0.3) as client,
+        Client(broker.service_url, operation_timeout_seconds=2) as client,
         client.create_producer(topic) as producer,
         client.subscribe(topic, "s", ack_receipt_enabled=True) as consumer,
     ):

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import socket
 import threading
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 
 from pulsar_actors import asyncio as aio
 from pulsar_actors.broker.embedded import EmbeddedBroker
@@ -25,30 +25,19 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSubscribe,
     CommandUnsubscribe,
 )
+from tests.support.life import SOON
 from tests.support.loops import Run, happens
 
-SLOW = 0.8
-LONGEST_PAUSE = SLOW / 2
+# Below, a task of the loop releases what a call waits for. If the call kept the loop, nobody would, and the call would
+# fail when its time is up.
 
 
-@contextlib.asynccontextmanager
-async def heartbeat() -> AsyncIterator[None]:
-    """Assert that the loop does not stand still in the block."""
-    longest = 0.0
-
-    async def beat() -> None:
-        nonlocal longest
-        while True:
-            began = time.monotonic()
-            await asyncio.sleep(0.01)
-            longest = max(longest, time.monotonic() - began)
-
-    beating = asyncio.ensure_future(beat())
-    await asyncio.sleep(0)
-    yield
-    await asyncio.sleep(0)
-    beating.cancel()
-    assert longest < LONGEST_PAUSE
+async def release_each(broker: EmbeddedBroker, *commands: type[Message]) -> None:
+    """Stall these commands, one after the other, and release each when it has come."""
+    for command in commands:
+        stalled = broker.faults.on(command).stall()
+        await happens(lambda stalled=stalled: stalled.happened)
+        stalled.release()
 
 
 @pytest.fixture
@@ -126,10 +115,11 @@ def test_no_call_waits_on_the_thread_of_the_loop(
 
 def test_the_loop_goes_on_while_a_broker_is_slow(broker: EmbeddedBroker, topic: str, run: Run) -> None:
     async def main() -> None:
-        async with aio.Client(broker.service_url) as client, heartbeat():
-            slow = (CommandProducer, CommandSubscribe, CommandSend, CommandSeek, CommandUnsubscribe)
-            for command in (*slow, CommandCloseProducer, CommandCloseConsumer):
-                broker.faults.on(command).delay(SLOW)
+        async with aio.Client(broker.service_url) as client:
+            used = (CommandProducer, CommandSubscribe, CommandSend, CommandSeek, CommandUnsubscribe)
+            closed = (CommandCloseProducer, CommandSubscribe, CommandCloseConsumer)
+            releasing = asyncio.ensure_future(release_each(broker, *used, *closed))
+            await asyncio.sleep(0)
             producer = await client.create_producer(topic)
             consumer = await client.subscribe(topic, "s")
             sending = asyncio.ensure_future(producer.send(b"a"))
@@ -139,46 +129,54 @@ def test_the_loop_goes_on_while_a_broker_is_slow(broker: EmbeddedBroker, topic: 
             await consumer.seek(MessageId.earliest)
             await consumer.unsubscribe()
             await producer.close()
+            reader = await client.create_reader(topic, MessageId.earliest)
+            await reader.close()
+            await releasing
 
     run(main)
-    broker.faults.clear()
 
 
 def test_the_loop_goes_on_while_a_name_is_looked_up_or_nothing_answers(
     topic: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = threading.Event()
+    asked, may_answer = threading.Event(), threading.Event()
+    in_time: list[bool] = []
 
     def slow_lookup(*_: object, **__: object) -> Any:
         asked.set()
-        time.sleep(SLOW)
+        in_time.append(may_answer.wait(SOON))
         raise socket.gaierror("no such host")
 
     monkeypatch.setattr(socket, "getaddrinfo", slow_lookup)
 
+    async def let_answer() -> None:
+        await happens(asked.is_set)
+        may_answer.set()
+
     async def main() -> None:
-        async with heartbeat():
-            client = aio.Client("pulsar://nowhere.invalid:6650", operation_timeout_seconds=1)
-            with pytest.raises(PulsarException):
-                await client.create_producer(topic)
-            creating = asyncio.ensure_future(client.subscribe(topic, "s"))
-            await asyncio.sleep(0.1)
-            client.shutdown()
-            with pytest.raises(PulsarException):
-                await creating
-            await client.close()
+        letting = asyncio.ensure_future(let_answer())
+        client = aio.Client("pulsar://nowhere.invalid:6650", operation_timeout_seconds=1)
+        with pytest.raises(PulsarException):
+            await client.create_producer(topic)
+        await letting
+        creating = asyncio.ensure_future(client.subscribe(topic, "s"))
+        await asyncio.sleep(0.1)
+        client.shutdown()
+        with pytest.raises(PulsarException):
+            await creating
+        await client.close()
 
     run(main)
-    assert asked.is_set()
+    assert set(in_time) == {True}
 
 
 def test_the_loop_goes_on_while_a_full_queue_is_waited_for(broker: EmbeddedBroker, topic: str, run: Run) -> None:
     async def main() -> None:
-        async with aio.Client(broker.service_url) as client, heartbeat():
+        async with aio.Client(broker.service_url) as client:
             producer = await client.create_producer(topic, max_pending_messages=1, block_if_queue_full=True)
-            broker.faults.on(CommandSend).delay(SLOW)
-            await asyncio.gather(*(producer.send(b"a") for _ in range(5)))
+            releasing = asyncio.ensure_future(release_each(broker, CommandSend, CommandSend))
+            await asyncio.sleep(0)
+            await asyncio.gather(releasing, *(producer.send(b"a") for _ in range(5)))
             await happens(lambda: producer.stats().sent == 5)
 
     run(main)
-    broker.faults.clear()

@@ -135,12 +135,13 @@ def test_a_cancelled_lookup_gives_the_message_back_to_whoever_waits(
             await write(client, topic, schemas.AvroSchema(Old), Old(a="x"))
             consumer = await client.subscribe(topic, "s", schema=schemas.AvroSchema(New), initial_position=EARLIEST)
             await happens(lambda: consumer.stats().queued)
-            stalled = broker.faults.on(CommandGetSchema).delay(0.3)
+            stalled = broker.faults.on(CommandGetSchema).stall()
             first, second = asyncio.ensure_future(consumer.receive()), asyncio.ensure_future(consumer.receive())
             await happens(lambda: stalled.happened)
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await first
+            stalled.release()
             assert (await second).value() == WRITTEN
 
     run(main)
@@ -152,9 +153,10 @@ def test_a_timeout_during_the_lookup_gives_the_message_back(broker: EmbeddedBrok
             await write(client, topic, schemas.AvroSchema(Old), Old(a="x"))
             consumer = await client.subscribe(topic, "s", schema=schemas.AvroSchema(New), initial_position=EARLIEST)
             await happens(lambda: consumer.stats().queued)
-            broker.faults.on(CommandGetSchema).delay(0.3)
+            stalled = broker.faults.on(CommandGetSchema).stall()
             with pytest.raises(Timeout):
                 await consumer.receive(timeout_millis=20)
+            stalled.release()
             assert (await consumer.receive(5000)).value() == WRITTEN
 
     run(main)
@@ -162,7 +164,7 @@ def test_a_timeout_during_the_lookup_gives_the_message_back(broker: EmbeddedBrok
 
 def test_without_an_answer_the_message_comes_and_its_value_raises(broker: EmbeddedBroker, topic: str, run: Run) -> None:
     async def main() -> None:
-        async with aio.Client(broker.service_url, operation_timeout_seconds=0.3) as client:
+        async with aio.Client(broker.service_url, operation_timeout_seconds=2) as client:
             await write(client, topic, schemas.AvroSchema(Old), Old(a="x"), Old(a="y"))
             consumer = await client.subscribe(topic, "s", schema=schemas.AvroSchema(New), initial_position=EARLIEST)
             broker.faults.on(CommandGetSchema, times=2).drop()

@@ -251,7 +251,7 @@ def test_a_secret_is_nowhere_when_a_broker_misbehaves(
 
 def test_a_secret_is_nowhere_when_credentials_are_renewed_and_refused(broker: EmbeddedBroker) -> None:
     def tokens() -> Iterator[str]:
-        yield TOKENS.issue("me", lifetime_seconds=2)
+        yield TOKENS.issue("me", lifetime_seconds=4)
         yield CANARY
         while True:
             yield TOKENS.issue("me")

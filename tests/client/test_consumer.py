@@ -140,7 +140,7 @@ def test_an_unsubscribe_deletes_the_subscription_and_ends_the_consumer(
 def test_an_unsubscribe_that_is_answered_too_late_ends_the_consumer_all_the_same(
     broker: EmbeddedBroker, topic: str
 ) -> None:
-    with Client(broker.service_url, operation_timeout_seconds=0.3) as client:
+    with Client(broker.service_url, operation_timeout_seconds=2) as client:
         consumer = client.subscribe(topic, "s")
         fault = broker.faults.on(pb.CommandUnsubscribe).stall()
         with pytest.raises(pulsar.Timeout, match="may have taken effect, or not"):

@@ -60,7 +60,7 @@ def fail(error: BaseException) -> Callable[[], Any]:
 @pytest.mark.shows("Command AuthChallenge")
 @pytest.mark.shows("Command AuthResponse")
 def test_a_method_of_ones_own_is_told_the_challenge_and_keeps_the_connection(broker: EmbeddedBroker) -> None:
-    own = Own(lambda: good(1.0), good)
+    own = Own(lambda: good(3.0), good)
     with client_of(broker, own) as client:
         renewed = broker.faults.on(CommandAuthResponse).delay(0)
         producer = client.create_producer("t")
@@ -125,7 +125,7 @@ def test_fresh_credentials_that_are_no_good_cost_the_connection_and_the_next_one
     broker: EmbeddedBroker, fresh: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     given, reason = REFRESHES[fresh]
-    with client_of(broker, Own(lambda: good(1.0), given, good)) as client:
+    with client_of(broker, Own(lambda: good(3.0), given, good)) as client:
         producer = client.create_producer("t")
         until(lambda: producer.stats().reconnects == 1)
         producer.send(b"x")
@@ -142,7 +142,7 @@ def test_slow_credentials_hold_up_nothing_else(broker: EmbeddedBroker) -> None:
         assert go.wait(SOON)
         return good()
 
-    with client_of(broker, Own(lambda: good(1.0), slow)) as client:
+    with client_of(broker, Own(lambda: good(3.0), slow)) as client:
         renewed = broker.faults.on(CommandAuthResponse).delay(0)
         producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
         assert asked.wait(SOON)

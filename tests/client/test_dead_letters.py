@@ -14,6 +14,7 @@ from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.client.dead_letters import DeadLetterSender
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.testing import Simulation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support import topics
 from tests.support.entries_in_hand import batch, single
@@ -392,18 +393,20 @@ def test_a_producer_that_fails_to_take_a_message_fails_the_call(
         consumer.reconsume_later(message, 0)
 
 
-def test_a_producer_that_is_made_after_its_consumer_was_closed_sends_what_is_put_off_and_closes(
-    broker: EmbeddedBroker, producer: pulsar.Producer, topic: str
-) -> None:
-    with pulsar.Client(broker.service_url, operation_timeout_seconds=1) as client:
-        consumer = client.subscribe(topic, "s", SHARED, initial_position=EARLIEST, enable_retry=True)
-        message = received(consumer, producer)
-        for answer in (pb.CommandPartitionedTopicMetadataResponse, pb.CommandProducerSuccess):
-            broker.faults.on(answer).delay(0.7)  # together longer than the close waits
+def test_a_producer_that_is_made_after_its_consumer_was_closed_sends_what_is_put_off_and_closes() -> None:
+    topic = "persistent://public/default/t"
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=1)
+        consumer = client.subscribe(topic, "s", SHARED, enable_retry=True)
+        client.create_producer(topic).send(b"x")
+        message = consumer.receive(SOON)
+        for answer in ("partitioned_metadata_response", "producer_success"):
+            simulation.broker.faults.on(answer).delay(0.7)  # together longer than the close waits
         consumer.reconsume_later_async(message, 0)
         consumer.close()
-        until(lambda: topics.messages_in(broker, f"{topic}-s-RETRY") == 1)
-        until(lambda: topics.handles(broker, f"{topic}-s-RETRY") == 0)
+        simulation.sleep(3)
+        assert topics.messages_in(simulation.broker, f"{topic}-s-RETRY") == 1
+        assert topics.handles(simulation.broker, f"{topic}-s-RETRY") == 0
 
 
 # The end.
@@ -424,7 +427,7 @@ def test_a_close_waits_for_what_is_being_put_off(
 def test_a_close_waits_no_longer_than_an_operation_may_take_and_then_the_message_may_come_twice(
     broker: EmbeddedBroker, producer: pulsar.Producer, topic: str
 ) -> None:
-    with pulsar.Client(broker.service_url, operation_timeout_seconds=1) as client:
+    with pulsar.Client(broker.service_url, operation_timeout_seconds=4) as client:
         consumer = client.subscribe(topic, "s", SHARED, initial_position=EARLIEST, enable_retry=True)
         producer.send(b"x")
         message = consumer.receive(SOON)

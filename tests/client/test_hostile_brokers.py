@@ -96,7 +96,7 @@ ATTACKS: list[Attack] = [
 
 
 def test_a_broker_that_answers_rightly_lets_everything_succeed() -> None:
-    raised = run(Broker())
+    raised = run(Broker(), patience=20.0)
     assert isinstance(raised.pop("receive"), pulsar.Timeout)
     assert set(raised.values()) == {None}
 
@@ -122,7 +122,7 @@ def test_whatever_a_broker_answers_every_call_ends_in_time_with_an_error_that_is
 def test_an_answer_to_another_question_ends_the_connection_and_the_error_says_so(
     stage: type[Message], attack: Attack, call: str, answer: str
 ) -> None:
-    error = run(Broker(stage, attack))[call]
+    error = run(Broker(stage, attack), patience=3.0)[call]
     assert isinstance(error, (pulsar.Timeout, pulsar.ConnectionLost))
     assert "broke the protocol" in str(error)
     assert answer in str(error)
@@ -138,7 +138,7 @@ def test_a_broker_that_never_gets_ready_to_serve_the_topic_is_quoted_when_time_i
             )
         )
 
-    raised = run(Broker(pb.CommandLookupTopic, not_ready))
+    raised = run(Broker(pb.CommandLookupTopic, not_ready), patience=3.0)
     for call in ("create_producer", "subscribe"):
         assert isinstance(raised[call], pulsar.Timeout)
         assert "still LOOKING_UP; the last failure was: ServiceNotReady: starting" in str(raised[call])
@@ -242,7 +242,7 @@ def test_a_broker_that_says_that_all_sequence_ids_are_used_has_sends_refused() -
         used_up.request_id = command.request_id
         return encode_command(used_up)
 
-    assert isinstance(run(Broker(pb.CommandProducer, say))["send"], pulsar.InvalidArgument)
+    assert isinstance(run(Broker(pb.CommandProducer, say), patience=20.0)["send"], pulsar.InvalidArgument)
 
 
 # Of topics and partitions.

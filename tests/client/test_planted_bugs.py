@@ -216,7 +216,7 @@ def test_a_guardian_that_dies_takes_the_client_along_and_says_why(
 def test_a_bug_in_the_middle_of_closing_keeps_nothing_alive(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, kind: type, how: str
 ) -> None:
-    client = pulsar.Client(broker.service_url, operation_timeout_seconds=1)
+    client = pulsar.Client(broker.service_url, operation_timeout_seconds=3)
     bug = Bug(monkeypatch, kind, "receive")
     producer, consumer = client.create_producer("t"), client.subscribe("t", "s")
     bug.strike()

@@ -210,7 +210,7 @@ def test_a_reader_is_an_exclusive_consumer_with_the_readers_options() -> None:
 
 def test_a_reader_that_cannot_go_to_the_last_message_is_not_left_behind(broker: EmbeddedBroker, topic: str) -> None:
     heard: list[Any] = []
-    with Client(broker.service_url, operation_timeout_seconds=1) as client:
+    with Client(broker.service_url, operation_timeout_seconds=3) as client:
         sent(client, topic, b"a")
         fault = broker.faults.on(CommandGetLastMessageId, times=None).drop()
         with pytest.raises(Timeout):

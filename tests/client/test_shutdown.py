@@ -17,7 +17,7 @@ from tests.support.relay import Relay
 
 pytestmark = pytest.mark.usefixtures("clean")
 
-OPERATION = 1.0
+OPERATION = 3.0
 """The operation timeout of the clients here, so that it does not take long to see it pass."""
 
 GOODBYE = 1.0

@@ -46,7 +46,7 @@ def test_a_creation_that_fails_leaves_nothing_behind(broker: EmbeddedBroker, com
 
 
 def test_a_creation_that_times_out_leaves_nothing_behind(broker: EmbeddedBroker) -> None:
-    with contextlib.closing(pulsar.Client(broker.service_url, operation_timeout_seconds=0.3)) as client:
+    with contextlib.closing(pulsar.Client(broker.service_url, operation_timeout_seconds=2)) as client:
         client.create_producer("t").close()
         before = alive()
         fault = broker.faults.on(CommandProducer, times=None).drop()

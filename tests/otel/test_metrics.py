@@ -120,7 +120,7 @@ def test_all_have_the_names_the_kinds_and_the_units_of_the_java_client(
             taken.bind(("127.0.0.1", 0))  # and does not listen
             url = f"pulsar://127.0.0.1:{taken.getsockname()[1]}"
             with (
-                pulsar.Client(url, telemetry=collected.telemetry, operation_timeout_seconds=0.2) as other,
+                pulsar.Client(url, telemetry=collected.telemetry, operation_timeout_seconds=3) as other,
                 pytest.raises(pulsar.PulsarException),
             ):
                 other.create_producer("t")
@@ -258,7 +258,7 @@ def test_a_host_that_does_not_listen_fails_at_tcp(collected: Collected) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"pulsar://127.0.0.1:{taken.getsockname()[1]}"
-        with pulsar.Client(url, telemetry=collected.telemetry, operation_timeout_seconds=0.2) as client:
+        with pulsar.Client(url, telemetry=collected.telemetry, operation_timeout_seconds=3) as client:
             with pytest.raises(pulsar.PulsarException):
                 client.create_producer("t")
             [(attributes, count)] = collected.points("connection.failed")

@@ -38,7 +38,7 @@ def client_module(name: str) -> Any:
 def opened_clients() -> Generator[Callable[..., Any], None, None]:
     """Yield a function that creates clients, and close them at the end.
 
-    The log of our clients is shown if a test fails.
+    The log of our clients is shown if a test fails, with what they know of themselves at the end.
 
     The official client's `close` fails while one of its consumers subscribes again after an unload, because it closes a
     consumer that the broker does not know yet. It also fails if a producer has lost its broker.
@@ -58,5 +58,8 @@ def opened_clients() -> Generator[Callable[..., Any], None, None]:
         yield connect_to
     finally:
         for module, client in reversed(opened):
+            if module.__name__ == "pulsar_actors":
+                told = client.stats(), *client.history()
+                loggers["pulsar_actors"].info("at the end of the test\n%s", "\n".join(map(str, told)))
             with contextlib.suppress(module.AlreadyClosed, module.BrokerMetadataError, module.NotConnected):
                 client.close()

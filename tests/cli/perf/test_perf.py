@@ -72,7 +72,7 @@ def test_produce_spreads_over_topics_producers_and_threads(broker: EmbeddedBroke
 
 
 def test_produce_keeps_its_rate_and_times_each_message(perf: Perf) -> None:
-    summary = perf("produce", "t", "-r", "400", "-time", "1")
+    summary = perf("produce", "t", "-r", "400", "-time", "4")
     assert 100 <= summary["messages"] <= 400 * summary["seconds"] + 1
     assert summary["latency_ms"]["timed"] == summary["messages"]
 
@@ -108,7 +108,7 @@ def test_consumers_share_the_number_of_messages(perf: Perf) -> None:
 def test_latency_times_from_end_to_end_and_leaves_no_subscription(broker: EmbeddedBroker, perf: Perf) -> None:
     summary = perf("latency", "t", "-m", "200", "-r", "500", "-s", "100")
     assert (summary["messages"], summary["bytes"], summary["latency_ms"]["timed"]) == (200, 20_000, 200)
-    assert 0 < summary["latency_ms"]["p50"] < 1000
+    assert 0 < summary["latency_ms"]["p50"] <= summary["seconds"] * 1000
     assert 0.3 < summary["seconds"] < 10
     assert subscriptions(broker, "t") == []
 
