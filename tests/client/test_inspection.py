@@ -72,7 +72,7 @@ def test_each_machine_is_shown_with_its_parts_and_its_state(client: pulsar.Clien
     assert states(page, "consumer")["consumer"] == "READY"
     producer.close()
     consumer.close()
-    assert [one["name"].partition(" ")[0] for one in snapshot(page)["shown"]] == ["client", "connection"]
+    until(lambda: [one["name"].partition(" ")[0] for one in snapshot(page)["shown"]] == ["client", "connection"])
 
 
 def test_numbers_are_those_of_the_statistics(client: pulsar.Client, page: Inspector) -> None:
