@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
         arguments.parser.print_help()
         return 0
     try:
-        parse_admin_url(arguments.admin_url, "--admin-url")
+        parse_admin_url(arguments.admin_url, "--admin-url")  # `ClientOptions` would ask for a service URL
         options = ClientOptions(
             arguments.admin_url, operation_timeout_seconds=arguments.timeout, **access_in(arguments)
         )

@@ -1,4 +1,4 @@
-"""Who a client is, by its credentials: a token, a name with its password, or a certificate that it showed over TLS.
+"""Authentication of clients: by a token, by a name with its password, or by a certificate that is shown over TLS.
 
 Both protocols ask here. Over HTTP a token or a password is in the header `Authorization`.
 """
@@ -30,7 +30,7 @@ def identify(context: SessionContext, method: str, data: bytes, certificate_name
 
 
 def credentials_in(authorization: str) -> tuple[str, bytes]:
-    """Return the method and the data of the header. Without one, a certificate is what is left."""
+    """Return the method and the data of the header; none if it has neither a token nor a password."""
     scheme, _, given = authorization.strip().partition(" ")
     match scheme.lower():
         case "bearer":
@@ -41,7 +41,7 @@ def credentials_in(authorization: str) -> tuple[str, bytes]:
             except ValueError:
                 return "basic", b""
         case _:
-            return "tls", b""
+            return "", b""
 
 
 def _accepted_credentials(context: SessionContext) -> str:

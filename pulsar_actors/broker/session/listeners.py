@@ -137,8 +137,8 @@ class WebListeners:
         """Refuse a request whose credentials are no good."""
         context = self._context
         method, data = credentials_in(authorization)
-        if method == "tls" and not context.certificates:
-            method = ""
+        if not method and context.certificates:
+            method = "tls"  # which is shown by TLS and not by the request
         try:
             identify(context, method, data, certificate_name)
         except TokenRefused as fault:

@@ -21,8 +21,8 @@ def basic(text: str) -> str:
 @pytest.mark.parametrize(
     ("header", "found"),
     [
-        ("", ("tls", b"")),
-        ("Digest x", ("tls", b"")),
+        ("", ("", b"")),
+        ("Digest x", ("", b"")),
         ("Bearer  a.b.c ", ("token", b"a.b.c")),
         ("bearer", ("token", b"")),
         (basic("ali:a b"), ("basic", b"ali:a b")),
