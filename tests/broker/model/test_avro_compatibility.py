@@ -34,8 +34,8 @@ def test_each_has_to_read_what_the_other_wrote(latest: Any, new: Any, *, compati
     assert (obstacle(latest, new) is None) is compatible
 
 
-INNER = {"type": {"type": "record", "name": "I", "fields": [{"name": "depth", "type": "int"}]}}
-OTHER_INNER = {"type": {"type": "record", "name": "I", "fields": [{"name": "depth", "type": "string"}]}}
+def inner(name: str, field: str, kind: str = "int") -> dict[str, Any]:
+    return {"type": {"type": "record", "name": name, "fields": [{"name": field, "type": kind}]}}
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,17 @@ OTHER_INNER = {"type": {"type": "record", "name": "I", "fields": [{"name": "dept
     [
         (record(A), record(A, ("b", {"type": "int"})), "the new schema *: see the field 'b'"),
         (record(A, ("b", {"type": "int"})), record(A), "the latest schema *: see the field 'b'"),
-        (record(("in", INNER)), record(("in", OTHER_INNER)), "the new schema *: see the field 'depth'"),
+        (
+            record(("in", inner("I", "depth"))),
+            record(("in", inner("I", "depth", "string"))),
+            "the new schema *: see the field 'depth'",
+        ),
         ("int", "string", "the new schema cannot read what is written with the other"),
         (
-            record(("a", {"type": ["string", "int"]}), ("b", {"type": "int"})),
-            record(("a", {"type": ["int", "string"]}), ("b", {"type": "string"})),
+            record(("a", inner("I", "depth")), ("b", {"type": "int"})),
+            record(
+                ("a", {"type": [inner("P", "height")["type"], inner("Q", "depth")["type"]]}), ("b", {"type": "string"})
+            ),
             "the new schema *: see the field 'b'",
         ),
     ],
