@@ -200,3 +200,9 @@ def test_rows_that_have_their_columns_in_another_order_are_sent_by_the_names_of_
             (b"b", "2"),
             (b"c", "3"),
         ]
+
+
+def test_a_row_that_is_shorter_than_its_names_is_refused(embedded: Broker, topic: str) -> None:
+    id_and_value = Row("id", "value")
+    with pytest.raises(pulsar_actors.InvalidArgument, match="no column value in a row of id, value"):
+        sink(service_url=embedded.service_url, topic=topic)([id_and_value(1, "a"), id_and_value(2)])
