@@ -209,7 +209,7 @@ class MessageTable:
         """Return the distinct metadata of messages, and for each message the index of its own."""
         stored = self._stored
         first = stored[0]
-        if first is not None and stored[-1] is first and len(set(map(id, stored))) == 1:
+        if first is not None and stored.count(first) == self._count:  # most have the same
             return [metadata_of(first)], [0] * self._count
         metadata = [each.entry.metadata if one is None else one for each in self._contents for one in each.stored]
         numbers: dict[int, int] = {}
