@@ -1,6 +1,5 @@
 """Functions of PyArrow with types, also on arrays of NumPy: PyArrow's own types leave the content of an array open."""
 
-from array import array
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +22,6 @@ __all__ = [
     "constant",
     "fields_of",
     "fixed_width",
-    "integer_array",
     "integers_of",
     "is_text",
     "items_of",
@@ -59,13 +57,6 @@ _PYARROW_COMPUTE: Any = pc
 def array_of(values: Sequence[Any], kind: Any) -> Array:  # noqa: ANN401 - a DataType of any parameter
     """Make an array of values."""
     array: Array = _PYARROW.array(values, kind)
-    return array
-
-
-def integer_array(values: "array[int]") -> Array:
-    """Make an array that shares the memory of the numbers."""
-    kind = {4: pa.int32(), 8: pa.int64()}[values.itemsize]
-    array: Array = _PYARROW.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     return array
 
 

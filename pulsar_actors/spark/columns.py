@@ -9,11 +9,10 @@ bytes, and end with the same bytes as those of any other entry of that size. `Me
 once, and Arrow repeats it.
 """
 
-from array import array
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -33,14 +32,16 @@ from pulsar_actors.exceptions import InvalidConfiguration, WrongContent
 from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry
 from pulsar_actors.spark.arrow import (
     Array,
+    Numbers,
     array_of,
     as_text,
     binary_join,
     coalesce,
     concat_arrays,
-    integer_array,
+    fixed_width,
     is_text,
     multiply_add,
+    np,
     record_batch,
     take_rows,
     values_of,
@@ -203,23 +204,24 @@ class MessageTable:
         self._payloads = [one for each in entries for one in each.payloads]
         self._stored = list(chain.from_iterable(contents.stored for contents in entries))
         self._count = len(self._payloads)
+        self._are_large = self._count >= ARROW_PAYS_OFF * len(entries)
         self._own_metadata_list, self._own_numbers = self._own_metadata()
 
-    def _own_metadata(self) -> tuple[list[OwnMetadata], Sequence[int]]:
+    def _own_metadata(self) -> tuple[list[OwnMetadata], Numbers]:
         """Return the distinct metadata of messages, and for each message the index of its own."""
         stored = self._stored
         first = stored[0]
         if first is not None and stored.count(first) == self._count:  # most have the same
-            return [metadata_of(first)], [0] * self._count
+            return [metadata_of(first)], np.zeros(self._count, np.int32)
         metadata = [each.entry.metadata if one is None else one for each in self._contents for one in each.stored]
         numbers: dict[int, int] = {}
-        of_each = [numbers.setdefault(id(one), len(numbers)) for one in metadata]
+        of_each = np.array([numbers.setdefault(id(one), len(numbers)) for one in metadata], np.int32)
         distinct = {id(one): one for one in metadata}.values()
         return [one if isinstance(one, MessageMetadata) else metadata_of(one) for one in distinct], of_each
 
     def entry_at(self, row: int) -> OpenedEntry:
         """Return the entry of a message."""
-        return self._contents[self._entry_numbers[row]].entry
+        return self._contents[int(self._entry_numbers[row])].entry
 
     def of_entries(self, of: Callable[[OpenedEntry], Any], kind: pa.DataType) -> Array:
         """Make a column of a value that the messages of an entry share."""
@@ -232,17 +234,19 @@ class MessageTable:
         return column if len(column) == self._count else take_rows(column, self._own_of_each)
 
     @cached_property
-    def _entry_numbers(self) -> "array[int]":
-        sizes = (len(contents.payloads) for contents in self._contents)
-        return array("i", chain.from_iterable(repeat(*one) for one in enumerate(sizes)))
+    def _entry_numbers(self) -> Numbers:
+        numbers: Numbers = np.repeat(
+            np.arange(len(self._contents), dtype=np.int32), [len(one.payloads) for one in self._contents]
+        )
+        return numbers
 
     @cached_property
     def _entry_of_each(self) -> Array:
-        return integer_array(self._entry_numbers)
+        return fixed_width(self._entry_numbers, pa.int32())
 
     @cached_property
     def _own_of_each(self) -> Array:
-        return integer_array(array("i", self._own_numbers))
+        return fixed_width(self._own_numbers, pa.int32())
 
     def values(self) -> Array:
         """Make the column of payloads; a tombstone has null."""
@@ -269,11 +273,8 @@ class MessageTable:
         return binary_join(heads, self._id_ends())
 
     def _id_ends(self) -> Array:
-        if self._count >= ARROW_PAYS_OFF * len(self._contents):
-            entries = ((one.entry.size, array("i", one.indexes)) for one in self._contents)
-            return concat_arrays(
-                [take_rows(_id_ends_of_batch(size), integer_array(indexes)) for size, indexes in entries]
-            )
+        if self._are_large:
+            return concat_arrays([_id_ends_of(one) for one in self._contents])
         return array_of(
             [_id_end(index, one.entry.size) for one in self._contents for index in one.indexes], pa.binary()
         )
@@ -282,9 +283,13 @@ class MessageTable:
         """Make the column of sequence ids: the message's own, or else derived from those of its entry."""
         first = self.of_entries(lambda entry: signed(entry.metadata.sequence_id), pa.int64())
         step = self.of_entries(_sequence_step, pa.int64())
-        indexes = array("q", chain.from_iterable(contents.indexes for contents in self._contents))
         own = self.of_messages(_own_sequence_id, pa.int64())
-        return coalesce(own, multiply_add(first, step, integer_array(indexes)))
+        return coalesce(own, multiply_add(first, step, self._indexes()))
+
+    def _indexes(self) -> Array:
+        if self._are_large:
+            return concat_arrays([_indexes_of(one) for one in self._contents])
+        return array_of(list(chain.from_iterable(one.indexes for one in self._contents)), pa.int64())
 
 
 def _sequence_step(entry: OpenedEntry) -> int:
@@ -309,9 +314,25 @@ def _id_end(index: int, size: int) -> bytes:
     return MessageIdData(ledgerId=0, entryId=0, batch_index=index, batch_size=size).SerializeToString()[_ENTRY_ZERO:]
 
 
+def _id_ends_of(contents: EntryContents) -> Array:
+    of_batch = _id_ends_of_batch(contents.entry.size)
+    return of_batch if _is_whole(contents) else take_rows(of_batch, _indexes_of(contents))
+
+
 @lru_cache(maxsize=256)
 def _id_ends_of_batch(size: int) -> Array:
     return array_of([_id_end(index, size) for index in range(max(1, size))], pa.binary())
+
+
+def _indexes_of(contents: EntryContents) -> Array:
+    if _is_whole(contents):
+        return fixed_width(np.arange(contents.entry.size, dtype=np.int64), pa.int64())
+    return array_of(contents.indexes, pa.int64())
+
+
+def _is_whole(contents: EntryContents) -> bool:
+    """Return whether all messages of a batch are there."""
+    return len(contents.indexes) == contents.entry.size
 
 
 _ENTRY_ZERO: Final = len(MessageIdData(ledgerId=0, entryId=0).SerializeToString())
