@@ -14,10 +14,10 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -32,6 +32,8 @@ from tests.benchmarks.client_process import Worker  # noqa: E402
 from tests.benchmarks.comparison import broker, machine, new_topic  # noqa: E402
 from tests.benchmarks.contests import BEST, BEST_CONSUMER, HUNDRED  # noqa: E402
 from tests.support.standalone import Standalone  # noqa: E402
+
+T = TypeVar("T")
 
 PARTITIONS: Final = 2
 WARM_UP: Final = 1
@@ -158,7 +160,7 @@ READING_TURNS: Final = {
 }
 
 
-def measure(turns: Turns, everybody: dict[str, Callable[[Turns], object]], messages: int, rounds: int) -> None:
+def measure(turns: T, everybody: Mapping[str, Callable[[T], object]], messages: int, rounds: int) -> None:
     """Let all take turns, and print a table."""
     rates: dict[str, list[float]] = {name: [] for name in everybody}
     for turn in range(WARM_UP + rounds):
