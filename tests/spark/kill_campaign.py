@@ -4,7 +4,8 @@
 
 A query copies a topic of numbers in small batches. Whatever is killed is started again, and so is a query that fails,
 until all is copied. Then another client reads the copy, of which it sees what is committed: every number has to be
-there, and once. A kill takes ten to twenty seconds, most of them to start Spark or the broker.
+there, and once. A kill takes ten to twenty seconds, most of them to start Spark or the broker. The moment of each is
+shown: where the batch was by the query's checkpoint, which Spark writes when a batch is planned and when it has ended.
 """
 
 import argparse
@@ -41,6 +42,8 @@ class Outcome(NamedTuple):
 
     killed: str
     kills: int
+    amid: int
+    """Kills between the plan of a batch and its end."""
     failed: int
     """Queries that failed, and were started again."""
     sent: int
@@ -62,6 +65,7 @@ class Campaign:
         self._checkpoint = str(folder / f"{what}-{seed}-{len(write)}")
         self._write = write
         self._sent = 0
+        self._amid = 0
         self._failed = 0
 
     def run(self) -> Outcome:
@@ -84,7 +88,7 @@ class Campaign:
             found = list(map(int, traffic.texts(self._out)))
         lost = len(set(range(self._sent)) - set(found))
         twice = len(found) - len(set(found))
-        return Outcome(self._what, kills, self._failed, self._sent, len(found), lost, twice)
+        return Outcome(self._what, kills, self._amid, self._failed, self._sent, len(found), lost, twice)
 
     def _send(self) -> None:
         """Send some batches more for the next driver."""
@@ -118,6 +122,7 @@ class Campaign:
             if driver.has_ended:
                 self._has_copied_all(driver)
                 return kills
+            self._note_moment()
             if self._what == "driver":
                 driver.kill()
                 return kills + 1
@@ -127,6 +132,14 @@ class Campaign:
             else:
                 self._kill_worker(driver)
         return most
+
+    def _note_moment(self) -> None:
+        """Show how far the batch is that is now interrupted."""
+        planned, ended = (_last(Path(self._checkpoint) / name) for name in ("offsets", "commits"))
+        self._amid += planned.batch > ended.batch
+        last = ended if planned.batch == ended.batch else planned
+        what = "ended" if last is ended else "planned"
+        print(f"{self._what} killed: batch {last.batch} was {what} {last.ago:.2f} s ago", file=sys.stderr)  # noqa: T201
 
     def _kill_worker(self, driver: Driver) -> None:
         """Kill one of the Python processes: tasks, but also those beside the driver that plan and commit."""
@@ -139,6 +152,22 @@ class Campaign:
 
     def _stored(self) -> int:
         return int(self._standalone.admin.stats(self._out)["msgInCounter"])
+
+
+class _Noted(NamedTuple):
+    """A batch that Spark has noted in a checkpoint."""
+
+    batch: int
+    ago: float
+
+
+def _last(folder: Path) -> _Noted:
+    """Return the last batch of a folder, or a batch -1. Spark may delete old ones meanwhile."""
+    noted = [_Noted(-1, 0.0)]
+    for file in folder.glob("[0-9]*"):
+        with suppress(FileNotFoundError):
+            noted.append(_Noted(int(file.name), time.time() - file.stat().st_mtime))
+    return max(noted)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -157,7 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         standalone = Standalone(folder / "broker", durable=True)
         standalone.start()
         stack.callback(standalone.kill)
-        print("| killed | kills | queries that failed | sent | visible | lost | twice |\n|---|---|---|---|---|---|---|")  # noqa: T201
+        names = ("killed", "kills", "amid a batch", "queries that failed", "sent", "visible", "lost", "twice")
+        print(f"| {' | '.join(names)} |\n{'|---' * len(names)}|")  # noqa: T201
         for what in given.what:
             outcome = Campaign(standalone, folder, what, given.kills, given.seed, **write).run()
             print(f"| {' | '.join(str(figure) for figure in outcome)} |", flush=True)  # noqa: T201
