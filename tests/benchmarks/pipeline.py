@@ -25,7 +25,7 @@ os.environ["PYTHONPATH"] = str(ROOT)
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
-from pyspark.sql import SparkSession  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from pulsar_actors.spark import sink  # noqa: E402
 from tests.benchmarks.client_process import Worker  # noqa: E402
@@ -72,7 +72,13 @@ class Turns:
         self._frame.write.format("pulsar").mode("append").options(**options).save()
 
     def write_sink(self) -> None:
-        self._frame.foreachPartition(sink(service_url=self._url, topic=self.topic(), **BEST))
+        self._send(self._frame)
+
+    def write_sink_by_one_task(self) -> None:
+        self._send(self._frame.coalesce(1))
+
+    def _send(self, frame: DataFrame) -> None:
+        frame.foreachPartition(sink(service_url=self._url, topic=self.topic(), **BEST))
 
     def count_rows(self) -> None:
         """Take rows, and send nothing: no sink is faster than that."""
@@ -148,6 +154,7 @@ WRITING: Final = {
     "the client alone, two processes": Turns.write_alone_in_two,
     'format("pulsar")': Turns.write_format,
     "foreachPartition, sink": Turns.write_sink,
+    "foreachPartition, sink, one task": Turns.write_sink_by_one_task,
     "foreachPartition, official client": Turns.write_official,
     "foreachPartition, rows only": Turns.count_rows,
 }
