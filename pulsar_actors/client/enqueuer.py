@@ -181,8 +181,9 @@ class SendQueueEnqueuer(Enqueuer):
         except ProcessForked:
             raise
         except PulsarException as error:
-            self.refuse(tags[taken:], error)
-            return error
+            fault = error.with_traceback(None)  # it is kept, and its frames would keep the client alive
+            self.refuse(tags[taken:], fault)
+            return fault
         return None
 
     def try_enqueue_many(self, payloads: Sequence[bytes], tags: Sequence[object]) -> int:

@@ -16,6 +16,7 @@ from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.send_callbacks import NO_MESSAGE_ID, SendCallback, SendCallbacks
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported, PulsarException
+from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.transaction import ENDED_BY, State
 from pulsar_actors.machines.transaction_events import Abort, Commit, Leave
 from pulsar_actors.runtime.actor import ActorRef, tell
@@ -84,7 +85,14 @@ class Transaction:
         self._client = client
         self.is_ended = False  # by its user, and not by the end of a `with` block
         self._finalizer = weakref.finalize(
-            self, _end_abandoned, os.getpid(), self._end_without_references, self._coordinator, self._serial, self._work
+            self,
+            _end_abandoned,
+            os.getpid(),
+            self._end_without_references,
+            self._coordinator,
+            self._serial,
+            self._machine,
+            self._work.id,
         )
         self._finalizer.atexit = False
 
@@ -210,9 +218,14 @@ def refuse_unless_persistent(topic: str) -> None:
 
 
 def _end_abandoned(
-    process: int, how: type[Abort] | type[Leave], coordinator: ActorRef, serial: int, work: TransactionWork
+    process: int,
+    how: type[Abort] | type[Leave],
+    coordinator: ActorRef,
+    serial: int,
+    machine: StateMachine,
+    number: TransactionId,
 ) -> None:
     """End a transaction without references. The garbage collector calls this, in any thread."""
-    if work.refusal is None and os.getpid() == process:  # a forked child has only a copy
-        LOG.warning("the transaction %s was neither committed nor aborted, and is %s now", work.id, ENDED_BY[how])
+    if machine.state is State.OPEN and os.getpid() == process:  # a forked child has only a copy
+        LOG.warning("the transaction %s was neither committed nor aborted, and is %s now", number, ENDED_BY[how])
         tell(coordinator, TransactionCall(serial, how(SlimFuture())))

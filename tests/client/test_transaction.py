@@ -1,3 +1,5 @@
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -6,6 +8,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 from tests.support.admin import Admin
+from tests.support.life import until
 
 
 class Refusing(pulsar.ProducerInterceptor):
@@ -56,3 +59,18 @@ def test_a_message_whose_receipt_was_lost_is_never_twice_in_a_transaction(
         while reader.has_message_available():
             found.append(reader.read_next(10_000).data())
         assert found == ([b"before", b"once"] if deduplicates else [b"before"])
+
+
+def test_a_transaction_that_is_forgotten_after_a_failure_keeps_no_client_alive(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def program() -> "weakref.ref[pulsar.Client]":
+        client = pulsar.Client(broker.service_url)
+        producer = client.create_producer("failures", max_pending_messages=1)
+        sent = producer.send_many([b"1", b"2", b"3"], transaction=client.new_transaction())
+        assert isinstance(sent.exception(timeout=10), pulsar.SendManyFailed)
+        return weakref.ref(client)
+
+    forgotten = program()
+    until(lambda: (gc.collect(), forgotten() is None)[1], "the end of the client")
+    assert "was neither committed nor aborted, and is aborted now" in caplog.text

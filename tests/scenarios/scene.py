@@ -227,7 +227,7 @@ class Scene:
     def check_nothing_is_left(self) -> None:
         """See that no actor and no connection of a client is left, a moment after the end."""
         self.sleep(0.1)
-        alive = [type(ref.actor_inbox._actor).__name__ for ref in pykka.ActorRegistry.get_all()]
+        alive = [type(ref.actor_inbox.actor).__name__ for ref in pykka.ActorRegistry.get_all()]
         assert not alive, f"actors that outlive their clients: {alive}"
         left = [end.name for end in self.world.faults.connections if not end.closed]
         assert not left, f"connections that outlive their clients: {left}"

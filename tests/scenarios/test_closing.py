@@ -3,6 +3,7 @@
 import contextlib
 import gc
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
 from pulsar_actors.simulation.scheduler import Dice
 from tests.scenarios.scene import CLOSING, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
+
+MADE = ("producer", "consumer", "reader", "transaction", "future")
 
 
 class Meddler:
@@ -57,6 +61,8 @@ class Meddler:
             self.make_a_producer, self.make_a_consumer, self.make_a_reader, self.send, self.send, self.send_async,
             self.send_async, self.flush, self.receive, self.receive, self.receive_async, self.receive_several, self.ask,
             self.seek, self.redeliver, self.refuse, self.unsubscribe, self.close_one, self.rest, self.look,
+            self.join_a_transaction, self.send_in_a_transaction, self.send_in_a_transaction,
+            self.acknowledge_in_a_transaction, self.end_a_transaction, self.end_a_transaction,
         )  # fmt: skip
         ways[self.dice.below(len(ways))]()
 
@@ -66,7 +72,13 @@ class Meddler:
     def one(self, kind: str) -> Any:
         made = self.made[kind]
         if not made:
-            {"producer": self.make_a_producer, "consumer": self.make_a_consumer, "reader": self.make_a_reader}[kind]()
+            makers = {
+                "producer": self.make_a_producer,
+                "consumer": self.make_a_consumer,
+                "reader": self.make_a_reader,
+                "transaction": self.make_a_transaction,
+            }
+            makers[kind]()
         return made[self.dice.below(len(made))]
 
     def make_a_producer(self) -> None:
@@ -94,6 +106,18 @@ class Meddler:
         size = (0, 1, 100)[self.dice.below(3)]
         self.made["reader"].append(self.client.create_reader(self.topic(), start, receiver_queue_size=size))
 
+    def make_a_transaction(self) -> None:
+        timeout = timedelta(seconds=(0.3, 3.0, 30.0)[self.dice.below(3)])
+        if self.dice.happens(0.7):
+            transaction = self.client.new_transaction(timeout)
+        else:
+            transaction = open_shared_transaction(self.client, timeout, 1)
+        self.made["transaction"].append(transaction)
+
+    def join_a_transaction(self) -> None:
+        opened = self.one("transaction")
+        self.made["transaction"].append(join_transaction(self.client, opened.txn_id, timedelta(seconds=3)))
+
     def listen(self, consumer: Any, message: Any) -> None:
         try:
             consumer.acknowledge(message)
@@ -114,6 +138,34 @@ class Meddler:
         else:
             future = producer.send_async(b"content")
             self.made["future"].append(future)
+
+    def send_in_a_transaction(self) -> None:
+        producer, transaction = self.one("producer"), self.one("transaction")
+        if self.dice.happens(0.3):
+            producer.send(b"content", transaction=transaction)
+        elif self.dice.happens(0.3):
+            self.made["future"].append(producer.send_many([b"content"] * 3, transaction=transaction))
+        else:
+            self.made["future"].append(producer.send_async(b"content", transaction=transaction))
+
+    def acknowledge_in_a_transaction(self) -> None:
+        consumer, transaction = self.one("consumer"), self.one("transaction")
+        message = consumer.receive(100)
+        ways = (consumer.acknowledge_async, consumer.acknowledge_async, consumer.acknowledge_cumulative_async)
+        self.made["future"].append(ways[self.dice.below(3)](message, transaction=transaction))
+
+    def end_a_transaction(self) -> None:
+        transaction = self.one("transaction")
+        if isinstance(transaction, SharedTransaction) and self.dice.happens(0.5):
+            transaction.leave()
+        elif self.dice.happens(0.5):
+            (transaction.commit, transaction.abort)[self.dice.below(2)]()
+        else:
+            end = (transaction.commit_async, transaction.abort_async)[self.dice.below(2)]
+            self.made["future"].append(end())
+        if self.dice.happens(0.5):
+            with contextlib.suppress(ValueError):  # another caller was quicker
+                self.made["transaction"].remove(transaction)
 
     def flush(self) -> None:
         self.one("producer").flush()
@@ -194,7 +246,7 @@ def closing(scene: Scene) -> None:
     world, dice = scene.world, scene.dice
     client = scene.client()
     Troubles(scene, loses_receipts=True)
-    made: dict[str, list[Any]] = {"producer": [], "consumer": [], "reader": [], "future": []}
+    made: dict[str, list[Any]] = {kind: [] for kind in MADE}
     callers = [world.spawn(Meddler(scene, client, made, name).run, name) for name in "abcd"[: 1 + dice.below(4)]]
     scene.sleep(10.0 ** (dice.chance() * 4.3 - 3))  # from a thousandth of a second to twenty
     make_it_worse(scene)
@@ -223,7 +275,7 @@ def closing(scene: Scene) -> None:
 def dropping(scene: Scene) -> None:
     """Make things, use them, and forget them without closing anything. Only a listener keeps its client alive."""
     world, dice = scene.world, scene.dice
-    made: dict[str, list[Any]] = {"producer": [], "consumer": [], "reader": [], "future": []}
+    made: dict[str, list[Any]] = {kind: [] for kind in MADE}
     Troubles(scene, loses_receipts=True)
 
     def program() -> None:
