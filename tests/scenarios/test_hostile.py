@@ -38,8 +38,8 @@ TXN = (pb.CommandNewTxnResponse, pb.CommandAddPartitionToTxnResponse, pb.Command
 REFUSABLE = (
     pb.CommandConnect, pb.CommandLookupTopic, pb.CommandPartitionedTopicMetadata, pb.CommandProducer,
     pb.CommandSubscribe, pb.CommandSend, pb.CommandSeek, pb.CommandUnsubscribe, pb.CommandGetLastMessageId,
-    pb.CommandGetTopicsOfNamespace, pb.CommandNewTxn, pb.CommandAddPartitionToTxn, pb.CommandEndTxn,
-    pb.CommandCloseProducer, pb.CommandCloseConsumer,
+    pb.CommandGetTopicsOfNamespace, pb.CommandConsumerStats, pb.CommandNewTxn, pb.CommandAddPartitionToTxn,
+    pb.CommandAddSubscriptionToTxn, pb.CommandEndTxn, pb.CommandCloseProducer, pb.CommandCloseConsumer,
 )  # fmt: skip
 ANY_OF_CLIENTS = (
     *REFUSABLE, pb.CommandFlow, pb.CommandAck, pb.CommandWatchTopicList, pb.CommandTcClientConnectRequest,
@@ -64,6 +64,9 @@ def said(dice: Dice) -> Message:
         pb.CommandPing,
         pb.CommandPong,
         pb.CommandReachedEndOfTopic,
+        lambda: pb.CommandTopicMigrated(
+            resource_id=dice.below(5), resource_type=dice.below(2), brokerServiceUrl=(where, "")[dice.below(2)]
+        ),
         lambda: pb.CommandActiveConsumerChange(is_active=dice.happens(0.5)),
         lambda: pb.CommandAckResponse(error=error, message="so it is"),
         lambda: LOOKUP(response=LOOKUP.LookupType.Redirect, brokerServiceUrl=where, authoritative=dice.happens(0.5)),
@@ -191,6 +194,7 @@ class User:
             what: tuple[Callable[[], object], ...] = (
                 lambda: consumer.seek(MessageId.earliest),
                 consumer.get_last_message_id,
+                consumer.get_broker_consumer_stats,
                 consumer.unsubscribe,
                 consumer.redeliver_unacknowledged_messages,
                 lambda: None,
