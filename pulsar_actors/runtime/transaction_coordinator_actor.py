@@ -112,6 +112,7 @@ from pulsar_actors.runtime.messages import (
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.transaction_work import TransactionCall, TransactionWork
 from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
+from pulsar_actors.wire.transaction_requests import ANSWER_TYPES
 
 ANSWERS: Final = (BrokerRefusal, InvalidArgument, Timeout, Misdirected)
 """The errors that end a request: a refusal, one of our own side, no answer in time, a wrong answer."""
@@ -270,10 +271,10 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         else:
             self.feed(LookedUp(attempt, outcome))
 
-    def _answered(self, request: tuple[type, int, int], answer: Any) -> None:  # noqa: ANN401 - any answer
+    def _answered(self, request: tuple[type, int, int, type], answer: Any) -> None:  # noqa: ANN401 - any answer
         """Feed the answer to TC_CLIENT_CONNECT, or to a request. A lost connection comes as `ConnectionUnavailable`."""
-        kind, connection, number = request
-        error = _error_in(answer)
+        kind, connection, number, expected = request
+        error = _error_in(answer, expected)
         if error is not None and not isinstance(error, ANSWERS):
             return
         if kind is AskToConnect:
@@ -288,7 +289,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
 
     def _ask_broker(self, kind: type, number: int, command: Any, timeout: float) -> None:  # noqa: ANN401 - any request
         if self._connection is not None:
-            request = (kind, self.machine.connection, number)
+            request = (kind, self.machine.connection, number, ANSWER_TYPES[type(command)])
             tell(self._connection, SendRequest(command, ReplyTo(self.actor_ref, request), timeout))
 
     # Effects of the coordinator's machine.
@@ -456,11 +457,12 @@ def _work_of(transaction: _Transaction) -> TransactionWork:
     return transaction.work
 
 
-def _error_in(answer: Any) -> PulsarException | None:  # noqa: ANN401 - any answer
-    """Return the error in an answer; None if there is none."""
+def _error_in(answer: Any, expected: type) -> PulsarException | None:  # noqa: ANN401 - any answer
+    """Return the error in an answer, or that it is the answer to another request; None if there is none."""
     if isinstance(answer, PulsarException):
         return answer
-    if not hasattr(answer, "error"):
+    is_ours = type(answer) is expected
+    if not is_ours:
         return Misdirected(f"the broker answered a transaction's request with {type(answer).__name__}")
     return refusal(answer.error, answer.message) if answer.HasField("error") else None
 

@@ -1,12 +1,21 @@
 """The requests to a transaction coordinator, and the topic that names the coordinators."""
 
+from collections.abc import Mapping
 from typing import Final
+
+from google.protobuf.message import Message
 
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAddPartitionToTxn,
+    CommandAddPartitionToTxnResponse,
     CommandAddSubscriptionToTxn,
+    CommandAddSubscriptionToTxnResponse,
     CommandEndTxn,
+    CommandEndTxnResponse,
     CommandNewTxn,
+    CommandNewTxnResponse,
+    CommandTcClientConnectRequest,
+    CommandTcClientConnectResponse,
     Subscription,
     TxnAction,
 )
@@ -15,6 +24,15 @@ from pulsar_actors.wire.transaction_id import TransactionId
 
 ASSIGNMENT_TOPIC: Final = TopicName.parse("persistent://pulsar/system/transaction_coordinator_assign")
 """The system topic that has a partition for each coordinator. It only assigns them to brokers and has no messages."""
+
+ANSWER_TYPES: Final[Mapping[type[Message], type[Message]]] = {
+    CommandTcClientConnectRequest: CommandTcClientConnectResponse,
+    CommandNewTxn: CommandNewTxnResponse,
+    CommandAddPartitionToTxn: CommandAddPartitionToTxnResponse,
+    CommandAddSubscriptionToTxn: CommandAddSubscriptionToTxnResponse,
+    CommandEndTxn: CommandEndTxnResponse,
+}
+"""The answer to each request to a coordinator."""
 
 
 def coordinator_topic(coordinator: int) -> str:

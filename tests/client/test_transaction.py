@@ -6,7 +6,15 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAddPartitionToTxn,
+    CommandAddSubscriptionToTxn,
+    CommandEndTxn,
+    CommandLookupTopicResponse,
+    CommandNewTxn,
+    CommandSendReceipt,
+    CommandTcClientConnectRequest,
+)
 from tests.support.admin import Admin
 from tests.support.life import until
 
@@ -74,3 +82,32 @@ def test_a_transaction_that_is_forgotten_after_a_failure_keeps_no_client_alive(
     forgotten = program()
     until(lambda: (gc.collect(), forgotten() is None)[1], "the end of the client")
     assert "was neither committed nor aborted, and is aborted now" in caplog.text
+
+
+def test_a_broker_that_gives_the_answer_to_another_request_is_at_fault_and_the_outcome_is_open(
+    broker: EmbeddedBroker,
+) -> None:
+    other = CommandLookupTopicResponse(response=CommandLookupTopicResponse.LookupType.Failed)
+    with pulsar.Client(broker.service_url, operation_timeout_seconds=10) as client:
+        producer, consumer = client.create_producer("misled"), client.subscribe("misled", "s")
+        producer.send(b"1")
+        message = consumer.receive(10_000)
+        broker.faults.on(CommandTcClientConnectRequest).answer(other)
+        client.new_transaction().abort()
+        broker.faults.on(CommandNewTxn).answer(other)
+        with pytest.raises(pulsar.Misdirected):
+            client.new_transaction()
+        transaction = client.new_transaction()
+        broker.faults.on(CommandAddPartitionToTxn).answer(other)
+        with pytest.raises(pulsar.Misdirected):
+            producer.send(b"2", transaction=transaction)
+        broker.faults.on(CommandAddSubscriptionToTxn).answer(other)
+        with pytest.raises(pulsar.Misdirected):
+            consumer.acknowledge(message, transaction=transaction)
+        transaction.abort()
+        transaction = client.new_transaction()
+        consumer.acknowledge(message, transaction=transaction)
+        broker.faults.on(CommandEndTxn).answer(other)
+        with pytest.raises(pulsar.OutcomeUnknown, match="CommandLookupTopicResponse"):
+            transaction.commit()
+        transaction.commit()
