@@ -112,7 +112,7 @@ class Transaction:
         """Make all of it visible. Waits for the sends and acknowledgements that have begun.
 
         If any of them failed, the transaction is aborted, and this raises TransactionHasOperationFailed. An
-        OutcomeUnknown means that the coordinator has not answered: call `commit` again.
+        OutcomeUnknown means that the coordinator has not confirmed it: call `commit` again.
         """
         self._engine.refuse_on_io_thread("commit()", "commit_async()")
         self._engine.block(self.commit_async(), None, f"commit() of {self!r}")

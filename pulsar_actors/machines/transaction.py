@@ -11,8 +11,12 @@ transaction cannot be committed as a whole; `commit` then aborts, and raises the
 
 The coordinator answers END_TXN when the outcome can be seen everywhere. Without an answer the outcome is open to us,
 but not to the coordinator: it may have begun to commit, and goes on by itself. So the same action may be repeated, and
-never the other. A coordinator forgets a transaction that has ended. That it does not know one whose commit was sent
-before means that the commit has most probably succeeded: OutcomeUnknown says so.
+never the other. Most errors tell no more than a missing answer does: the coordinator may have failed to write to its
+log, and try again. A commit ends only if the coordinator does not know the transaction, or says that it has another
+status. That no transactions are allowed, or not to us, is no end of this one either.
+
+A coordinator forgets a transaction that has ended. That it does not know one whose commit was sent before means that
+the commit has most probably succeeded: OutcomeUnknown says so.
 
 The coordinator aborts a transaction that is open for longer than its timeout. Our timer starts after the coordinator's,
 and counts only until END_TXN is sent. An abort of a transaction that the coordinator does not know, or is ending, has
@@ -28,7 +32,6 @@ from typing import Final
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
-    BrokerRefusal,
     InvalidTxnStatusError,
     OutcomeUnknown,
     PulsarException,
@@ -124,7 +127,7 @@ ROWS: Final = (
     Row(Settled,               COMMIT_SETTLING,   COMMITTING,        None,            "send_commit"),
     Row(EndAnswered,           COMMITTING,        COMMITTED,         None,            "complete"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_forgotten",  "fail_as_unknown"),
-    Row(EndFailed,             COMMITTING,        FAILED,            "is_refused",    "fail"),
+    Row(EndFailed,             COMMITTING,        FAILED,            "is_over_there", "fail"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_closing",    "end_with_commit_open"),
     Row(EndFailed,             COMMITTING,        COMMIT_UNANSWERED, None,            "leave_commit_open"),
     Row(Commit,                COMMIT_UNANSWERED, COMMITTING,        None,            "repeat_commit"),
@@ -158,7 +161,8 @@ ROWS: Final = (
     Row(CloseTransaction,      (*SETTLING, *END_SENT), INTERNAL,     None,            "note_close"),
     Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
     Row(EndTransaction,        OPENING,           FAILED,            None,            "fail_opening"),
-    Row(EndTransaction,        UNENDED,             FAILED,            None,            "end_at_once"),
+    Row(EndTransaction,        COMMITTING,        FAILED,            None,            "end_committing"),
+    Row(EndTransaction,        (*TAKING, ABORTING, *UNANSWERED), FAILED, None,        "end_at_once"),
 )
 
 IGNORES: Final = (
@@ -277,9 +281,9 @@ class TransactionMachine(StateMachine, chart=CHART):
         what = "the coordinator knows it no longer, and an earlier commit of it had no answer"
         return self._fail(OutcomeUnknown(f"the transaction {self.id} was most probably committed: {what}"))
 
-    def is_refused(self, event: EndFailed, now: float) -> bool:
-        """Return whether the coordinator has refused the commit for good."""
-        return isinstance(event.error, BrokerRefusal)
+    def is_over_there(self, event: EndFailed, now: float) -> bool:
+        """Return whether the coordinator has aborted it already, or is about to. No other refusal is final."""
+        return isinstance(event.error, (TransactionNotFound, InvalidTxnStatusError))
 
     def fail(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers: it is not committed."""
@@ -291,12 +295,11 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def leave_commit_open(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers, who may call `commit` again."""
-        what = "the coordinator has not answered, and may commit it yet; commit() may be called again"
-        return [CallsFailed(self._take_callers(), OutcomeUnknown(f"the transaction {self.id}: {what}: {event.error}"))]
+        return self._leave_open("; commit() may be called again", event.error)
 
     def end_with_commit_open(self, event: EndFailed, now: float) -> Effects:
         """End. Nobody will call `commit` again."""
-        return [*self._over(AlreadyClosed("the client is closed")), *self.leave_commit_open(event, now)]
+        return [*self._over(AlreadyClosed("the client is closed")), *self._leave_open("", event.error)]
 
     def repeat_commit(self, event: Commit, now: float) -> Effects:
         """Commit again."""
@@ -318,10 +321,6 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Complete the callers: it is aborted. Callers of `commit` get the failure."""
         over = self._over(_not_open(f"the transaction {self.id} is aborted"))
         return [*over, RewindCumulative(self._take_callers(), self._operation_failed())]
-
-    def is_over_there(self, event: EndFailed, now: float) -> bool:
-        """Return whether the coordinator has aborted it already, or is about to."""
-        return isinstance(event.error, (TransactionNotFound, InvalidTxnStatusError))
 
     def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers, who may call `abort` again. Otherwise the coordinator aborts it after its timeout."""
@@ -389,6 +388,10 @@ class TransactionMachine(StateMachine, chart=CHART):
         """End. The coordinator goes on by itself with what it was told, or aborts after the timeout."""
         return self._over(AlreadyClosed("the client is closed"))
 
+    def end_committing(self, event: EndTransaction, now: float) -> Effects:
+        """End while END_TXN has no answer: it may be committed. All that had begun has ended before."""
+        return [*self._over(event.error), *self._leave_open("", event.error)]
+
     def end_at_once(self, event: EndTransaction, now: float) -> Effects:
         """End with the error. The coordinator aborts the transaction after its timeout, unless END_TXN was sent."""
         return self._end(event.error)
@@ -414,6 +417,10 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Refuse all that comes later, and fail registrations that nothing needs any more."""
         waiting, self._registrations = tuple(self._registrations), {}
         return [RefuseWork(error), CallsFailed(waiting, error)]
+
+    def _leave_open(self, advice: str, error: PulsarException) -> Effects:
+        what = f"the coordinator has not confirmed the commit, and may commit it yet{advice}"
+        return [CallsFailed(self._take_callers(), OutcomeUnknown(f"the transaction {self.id}: {what}: {error}"))]
 
     def _fail(self, error: PulsarException) -> Effects:
         return [*self._over(error), CallsFailed(self._take_callers(), error)]

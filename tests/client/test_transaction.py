@@ -111,3 +111,27 @@ def test_a_broker_that_gives_the_answer_to_another_request_is_at_fault_and_the_o
         with pytest.raises(pulsar.OutcomeUnknown, match="CommandLookupTopicResponse"):
             transaction.commit()
         transaction.commit()
+
+
+def test_a_commit_that_is_refused_with_an_error_of_the_log_may_be_called_again(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        producer, consumer = client.create_producer("refused"), client.subscribe("refused", "s")
+        transaction = client.new_transaction()
+        producer.send(b"1", transaction=transaction)
+        fault = broker.faults.on(CommandEndTxn, times=None).refuse("PersistenceError", "log append timed out")
+        with pytest.raises(pulsar.OutcomeUnknown, match="log append timed out"):
+            transaction.commit()
+        fault.remove()
+        transaction.commit()
+        assert consumer.receive(10_000).data() == b"1"
+
+
+def test_a_shutdown_during_a_commit_leaves_its_outcome_open(broker: EmbeddedBroker) -> None:
+    client = pulsar.Client(broker.service_url)
+    transaction = client.new_transaction()
+    fault = broker.faults.on("end_txn_response").drop()
+    committed = transaction.commit_async()
+    fault.wait(timeout=10)
+    client.shutdown()
+    with pytest.raises(pulsar.OutcomeUnknown):
+        committed.result(10)

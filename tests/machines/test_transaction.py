@@ -4,12 +4,17 @@ import pytest
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
+    AuthorizationError,
+    BrokerMetadataError,
+    BrokerPersistenceError,
     InvalidTxnStatusError,
+    NotAllowedError,
     OutcomeUnknown,
     ProducerQueueIsFull,
     Timeout,
     TransactionHasOperationFailed,
     TransactionNotFound,
+    UnknownError,
 )
 from pulsar_actors.machines.transaction import State, TransactionMachine
 from pulsar_actors.machines.transaction_events import (
@@ -25,6 +30,7 @@ from pulsar_actors.machines.transaction_events import (
     DropWork,
     EndAnswered,
     EndFailed,
+    EndTransaction,
     RefuseWork,
     Register,
     RewindCumulative,
@@ -120,6 +126,34 @@ def test_that_a_first_commit_is_of_an_unknown_transaction_means_that_it_is_abort
     driven = committing()
     driven.tell(EndFailed(NOT_THERE, repeated=False))
     assert failure(driven) is NOT_THERE
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize(
+    "kind", [UnknownError, BrokerPersistenceError, BrokerMetadataError, AuthorizationError, NotAllowedError]
+)
+def test_a_refusal_that_does_not_end_the_transaction_leaves_the_outcome_of_a_commit_open(
+    kind: type[Any], *, repeated: bool
+) -> None:
+    driven = committing()
+    driven.tell(EndFailed(kind(kind.__name__, "the log could not be written"), repeated))
+    assert isinstance(failure(driven), OutcomeUnknown)
+    (ended,) = driven.tell(Commit("again"))
+    assert ended.command.txn_action == TxnAction.COMMIT
+
+
+def test_a_commit_that_a_refusal_ends_is_none() -> None:
+    error = InvalidTxnStatusError("InvalidTxnStatus", "it is being aborted")
+    driven = committing()
+    driven.tell(EndFailed(error, repeated=False))
+    assert failure(driven) is error
+
+
+def test_a_client_that_ends_during_a_commit_does_not_know_its_outcome() -> None:
+    driven = committing()
+    driven.tell(EndTransaction(AlreadyClosed("the client is closed")))
+    assert isinstance(failure(driven), OutcomeUnknown)
+    assert driven.machine.state is State.FAILED
 
 
 def test_an_abort_of_what_the_coordinator_has_ended_itself_succeeds() -> None:

@@ -159,7 +159,7 @@ class AnyTransaction(RuleBasedStateMachine):
             assert self.sent, "not sure of a commit that was not sent"
         elif isinstance(error, TransactionHasOperationFailed):
             assert error.__cause__ is self.failure is not None, "does not say what has failed"
-        elif not isinstance(error, AlreadyClosed) and "cannot be" not in str(error):
+        elif "cannot be" not in str(error):
             self.told_of_failure = True
 
     def handle_work(self, effect: Any) -> None:
@@ -197,7 +197,7 @@ class AnyTransaction(RuleBasedStateMachine):
         if self.begins:
             self.open()
         elif self.in_flight:
-            self.deliver_end(is_answered=True)
+            self.deliver_end(None)
         elif self.settling and not self.settled:
             self.settle(None)
         elif self.is_out and self.machine.state is State.OPEN:
@@ -256,18 +256,18 @@ class AnyTransaction(RuleBasedStateMachine):
         self.there = ABORTED
 
     @precondition(lambda self: self.in_flight)
-    @rule(is_answered=st.booleans())
-    def end_arrives(self, *, is_answered: bool) -> None:
-        self.deliver_end(is_answered=is_answered)
+    @rule(error=st.sampled_from([None, UNANSWERED, BROKEN]))
+    def end_arrives(self, error: PulsarException | None) -> None:
+        self.deliver_end(error)
 
-    def deliver_end(self, *, is_answered: bool) -> None:
-        """Let END_TXN arrive. Without an answer, the handler of the coordinator says so."""
+    def deliver_end(self, error: PulsarException | None) -> None:
+        """Let END_TXN arrive. Without an answer, the handler of the coordinator says so; an error may be wrong."""
         wanted = COMMITTED if self.sent else ABORTED
         known = self.there == OPEN
         repeated, self.may_have_arrived, self.in_flight = self.may_have_arrived, True, False
         self.there = wanted if known else self.there
-        if not is_answered:
-            self.tell(EndFailed(UNANSWERED, repeated))
+        if error is not None:
+            self.tell(EndFailed(error, repeated))
         elif known:
             self.tell(EndAnswered())
         else:
@@ -439,8 +439,10 @@ FAULTS = [
           "without an answer", "go_on", "something_is_registered", "the_client_closes", "end_is_refused"),
     fault(CloseTransaction, State.OPENING, "give_up_opening", {"dest": INTERNAL, "does": None},
           "stays open", "the_client_closes"),
-    fault(EndTransaction, State.COMMITTING, "end_at_once", {"does": None},
+    fault(EndTransaction, State.COMMITTING, "end_committing", {"does": None},
           "without an answer|takes work", "go_on", "the_client_ends"),
+    fault(EndTransaction, State.COMMITTING, "end_committing", {"does": "fail_as_refused"},
+          "told that a commit failed", "go_on", "the_client_ends", "end_arrives"),
     fault(BeginFailed, State.OPENING, "fail_opening", {"dest": INTERNAL},
           "was not opened, and goes on", "is_not_opened"),
     # Left to others.
