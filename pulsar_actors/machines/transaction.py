@@ -246,7 +246,8 @@ class TransactionMachine(StateMachine, chart=CHART):
     def time_out(self, event: TransactionTimeoutDue, now: float) -> Effects:
         """End: the coordinator aborts the transaction. Nothing more of it may be sent."""
         what = f"the transaction {self.id} was open for longer than its timeout of {self.timeout:g} s"
-        return self._end(_not_open(f"{what}, and is aborted"))
+        error = _not_open(f"{what}, and is aborted")
+        return [*self._over(error), DropWork(error), RewindCumulative(self._take_callers(), error)]
 
     # Commit.
 
@@ -277,9 +278,9 @@ class TransactionMachine(StateMachine, chart=CHART):
         return (event.repeated or self._ends_sent > 1) and isinstance(event.error, TransactionNotFound)
 
     def fail_as_unknown(self, event: EndFailed, now: float) -> Effects:
-        """Fail the callers with what is most probable."""
+        """Fail the callers with what is most probable. If it was aborted, what it acknowledged must come again."""
         what = "the coordinator knows it no longer, and an earlier commit of it had no answer"
-        return self._fail(OutcomeUnknown(f"the transaction {self.id} was most probably committed: {what}"))
+        return self._rewind(OutcomeUnknown(f"the transaction {self.id} was most probably committed: {what}"))
 
     def is_over_there(self, event: EndFailed, now: float) -> bool:
         """Return whether the coordinator has aborted it already, or is about to. No other refusal is final."""
@@ -287,7 +288,7 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def fail(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers: it is not committed."""
-        return self._fail(event.error)
+        return self._rewind(event.error)
 
     def is_closing(self, event: EndFailed, now: float) -> bool:
         """Return whether the client closes, and nobody will ask again."""
@@ -324,11 +325,12 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers, who may call `abort` again. Otherwise the coordinator aborts it after its timeout."""
-        return [CallsFailed(self._take_callers(), self._operation_failed() or event.error)]
+        return [RewindCumulative(self._take_callers(), self._operation_failed() or event.error)]
 
     def end_with_abort_open(self, event: EndFailed, now: float) -> Effects:
         """End. Nobody will call `abort` again."""
-        return [*self._over(AlreadyClosed("the client is closed")), *self.leave_abort_open(event, now)]
+        failed = CallsFailed(self._take_callers(), self._operation_failed() or event.error)
+        return [*self._over(AlreadyClosed("the client is closed")), failed]
 
     def repeat_abort(self, event: Abort, now: float) -> Effects:
         """Abort again."""
@@ -424,6 +426,9 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def _fail(self, error: PulsarException) -> Effects:
         return [*self._over(error), CallsFailed(self._take_callers(), error)]
+
+    def _rewind(self, error: PulsarException) -> Effects:
+        return [*self._over(error), RewindCumulative(self._take_callers(), error)]
 
     def _operation_failed(self) -> TransactionHasOperationFailed | None:
         """Return the error for callers of a commit that aborts, because a part of the transaction is missing."""

@@ -1,5 +1,6 @@
 import gc
 import weakref
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -135,3 +136,13 @@ def test_a_shutdown_during_a_commit_leaves_its_outcome_open(broker: EmbeddedBrok
     client.shutdown()
     with pytest.raises(pulsar.OutcomeUnknown):
         committed.result(10)
+
+
+def test_after_its_timeout_what_was_acknowledged_cumulatively_is_delivered_again(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        producer, consumer = client.create_producer("late"), client.subscribe("late", "s")
+        producer.send(b"1")
+        message = consumer.receive(10_000)
+        transaction = client.new_transaction(timedelta(seconds=0.5))
+        consumer.acknowledge_cumulative(message, transaction=transaction)
+        assert consumer.receive(10_000).data() == b"1"

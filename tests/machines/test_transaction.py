@@ -171,6 +171,19 @@ def test_after_an_abort_what_was_acknowledged_cumulatively_is_delivered_again_be
     assert not driven.did(RewindCumulative)
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+def test_after_a_commit_that_is_none_what_was_acknowledged_cumulatively_is_delivered_again(*, repeated: bool) -> None:
+    driven = committing()
+    driven.tell(EndFailed(NOT_THERE, repeated))
+    (rewound,) = driven.did(RewindCumulative)
+    assert rewound.tokens == ("caller",)
+
+
+def test_after_an_abort_without_an_answer_what_was_acknowledged_cumulatively_is_delivered_again() -> None:
+    driven = opened(Abort("caller"), Settled(None), EndFailed(NO_ANSWER, repeated=False))
+    assert driven.did(RewindCumulative) == [RewindCumulative(("caller",), NO_ANSWER)]
+
+
 def test_after_its_timeout_nothing_of_it_is_sent() -> None:
     driven = opened()
     driven.fire(TransactionTimeoutDue)
