@@ -83,12 +83,19 @@ def _acknowledge(
         work.rewinds[owner.address] = partial(_rewind, owner)
     ack = TransactionalAck(generation, message_ids, cumulative, work.id, answered)
     registered = work.register_subscription(owner.machine.topic, owner.options.subscription_name)
-    registered.add_done_callback(partial(_send, owner, ack, answered))
+    registered.add_done_callback(partial(_send, work, owner, ack, answered))
     return answered
 
 
-def _send(owner: ConsumerState, ack: TransactionalAck, answered: SlimFuture[None], registered: "Future[None]") -> None:
-    error = registered.exception()
+def _send(
+    work: TransactionWork,
+    owner: ConsumerState,
+    ack: TransactionalAck,
+    answered: SlimFuture[None],
+    registered: "Future[None]",
+) -> None:
+    # The transaction may have ended before the consumer was noted in its work.
+    error = work.dropped or registered.exception()
     if isinstance(error, Exception):
         owner.link.pending_calls.fail(answered, error)
     else:

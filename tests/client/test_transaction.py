@@ -1,5 +1,6 @@
 import gc
 import weakref
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAddPartitionToTxn,
     CommandAddSubscriptionToTxn,
@@ -146,3 +148,29 @@ def test_after_its_timeout_what_was_acknowledged_cumulatively_is_delivered_again
         transaction = client.new_transaction(timedelta(seconds=0.5))
         consumer.acknowledge_cumulative(message, transaction=transaction)
         assert consumer.receive(10_000).data() == b"1"
+
+
+def test_an_acknowledgement_whose_caller_is_suspended_until_the_timeout_of_its_transaction_is_not_sent(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer("suspended")
+        shared = pulsar.ConsumerType.Shared
+        consumer = client.subscribe("suspended", "s", consumer_type=shared, negative_ack_redelivery_delay_ms=10)
+        for content in (b"first", b"second"):
+            producer.send(content)
+        first, second = (consumer.receive(timeout_millis=10_000) for _ in range(2))
+        transaction = client.new_transaction(timedelta(seconds=1))
+        consumer.acknowledge(first, transaction=transaction)
+        begin_as = TransactionWork.begin_as
+
+        def begin_and_wait(work: TransactionWork, future: "Future[Any]") -> None:
+            begin_as(work, future)
+            until(lambda: work.dropped is not None)
+
+        monkeypatch.setattr(TransactionWork, "begin_as", begin_and_wait)
+        acknowledged = consumer.acknowledge_async(second, transaction=transaction)
+        with pytest.raises(pulsar.InvalidTxnStatusError):
+            acknowledged.result(timeout=10)
+        consumer.negative_acknowledge(second)
+        assert {consumer.receive(timeout_millis=10_000).data() for _ in range(2)} == {b"first", b"second"}
