@@ -310,11 +310,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
             return self._end((ack.token,), fault)
         left = ack.left(self._trackers.chunks.take_chunks_of)
         command = transactional_command(self._consumer_id, ack, left)
-        whole = [entry for entry, (messages, _) in left.items() if not messages]
-        if ack.cumulative:
-            self._trackers.settle(AckOutcome(up_to=whole[0] if whole else None))
-        else:
-            self._trackers.settle(AckOutcome(whole))
+        self._trackers.settle(self._tracker.acknowledge_in_transaction(left, cumulative=ack.cumulative))
         number = self._transactional.sent(ack)
         return [AskToAckInTransaction(number, command, self._handler.operation_timeout)]
 

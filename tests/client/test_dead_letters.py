@@ -533,3 +533,25 @@ def test_a_policy_for_a_subscription_that_counts_no_deliveries_is_warned_of(
     client.subscribe(topic, "s", pulsar.ConsumerType[consumer_type], dead_letter_policy=policy)
     said = f"the dead_letter_policy of 's' does nothing: for a consumer of type {consumer_type}"
     assert sum(record.getMessage().startswith(said) for record in caplog.records) == warnings
+
+
+def test_messages_of_a_batch_that_a_transaction_has_acknowledged_one_by_one_do_not_become_dead_letters(
+    client: pulsar.Client, topic: str, subscribe: Subscribe
+) -> None:
+    policy = pulsar.ConsumerDeadLetterPolicy(1, f"{topic}-dead", "initial")
+    options = {"unacked_messages_timeout_ms": 500, "negative_ack_redelivery_delay_ms": 10}
+    consumer = subscribe(dead_letter_policy=policy, enable_retry=False, **options)
+    dead = client.subscribe(f"{topic}-dead", "dead", initial_position=EARLIEST)
+    producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=50)
+
+    def on_their_last_try(*contents: bytes) -> list[pulsar.Message]:
+        producer.send_many(contents).result(PATIENCE)
+        for _ in contents:
+            consumer.negative_acknowledge(consumer.receive(SOON))
+        return [consumer.receive(SOON) for _ in contents]
+
+    with client.new_transaction() as transaction:
+        for message in on_their_last_try(b"1", b"2", b"3"):
+            consumer.acknowledge(message, transaction=transaction)
+    on_their_last_try(b"never acknowledged")
+    assert dead.receive(SOON).data() == b"never acknowledged"

@@ -227,6 +227,39 @@ def test_an_acknowledgement_in_a_transaction_stops_the_wait_for_its_message() ->
     assert driven.machine.messages.trackers.next_redelivery() is None
 
 
+def of_batch(entry: int, index: int) -> MessageId:
+    return MessageId(1, entry, -1, index, 3)
+
+
+def handed_out_batches(*, batches: int) -> Subscriber:
+    driven = ready(ack_timeout=10.0)
+    ids = tuple(of_batch(entry, index) for entry in range(batches) for index in range(3))
+    driven.receive(*map(incoming, range(batches)))
+    driven.tell(HandedOut(driven.generation, batches, ids))
+    return driven
+
+
+@pytest.mark.parametrize("plain_last", [False, True])
+def test_the_messages_of_a_batch_that_are_acknowledged_one_by_one_in_transactions_are_awaited_until_the_last(
+    *, plain_last: bool
+) -> None:
+    driven = handed_out_batches(batches=1)
+    for index in (0, 2):
+        driven.tell(in_transaction(driven, of_batch(0, index)))
+    assert driven.machine.messages.trackers.next_redelivery() is not None
+    last = of_batch(0, 1)
+    driven.tell(Acknowledge(driven.generation, (last,)) if plain_last else in_transaction(driven, last))
+    assert driven.machine.messages.trackers.next_redelivery() is None
+
+
+def test_up_to_the_middle_of_a_batch_in_a_transaction_the_batches_before_are_not_awaited() -> None:
+    driven = handed_out_batches(batches=2)
+    up_to = TransactionalAck(driven.generation, (of_batch(1, 0),), True, TransactionId(0, 0), "a")  # noqa: FBT003
+    driven.tell(AcknowledgeInTransaction(up_to))
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [1]
+
+
 def test_one_that_was_sent_fails_with_its_connection_and_is_not_sent_again() -> None:
     driven = ready()
     driven.tell(in_transaction(driven, MessageId(1, 0)), Detached(1, LOST))

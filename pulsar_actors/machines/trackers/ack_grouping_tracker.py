@@ -20,6 +20,9 @@ A broker may *withhold* messages of a batch that it delivers: they are acknowled
 in a transaction, which may be aborted yet. The batch is complete when its other messages are acknowledged. But no
 command acknowledges what is withheld, for it may come with a later delivery.
 
+An acknowledgement in a transaction is sent elsewhere. Here only the set of messages that the transactions have left of
+a batch is kept, until the batch is delivered again. An entry of which nothing is left needs no redelivery.
+
 An unacknowledged set is dropped if it was neither read nor written between two reconnects: the broker may have given
 the batch to another consumer by then. A held set, which is still unsent, is kept. The next acknowledgement of the same
 batch sends only the messages that are unacknowledged in both.
@@ -28,7 +31,7 @@ What must hold: no command ever covers a message that the user has not acknowled
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pulsar_actors.exceptions import InvalidArgument
@@ -147,8 +150,9 @@ class AckGroupingTracker:
     """The acknowledgements of one consumer of one partition."""
 
     __slots__ = (
-        "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_receipts",
-        "_unacknowledged", "_unanswered", "_withheld", "batch_index_acks", "generation", "largest_batch", "receipts",
+        "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_left_by_transactions",
+        "_receipts", "_unacknowledged", "_unanswered", "_withheld", "batch_index_acks", "generation",
+        "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
@@ -165,6 +169,7 @@ class AckGroupingTracker:
         self.generation = Generation()
         self._unacknowledged: EntryMap[int] = EntryMap()  # also of complete ones: the broker may still refuse that
         self._withheld: EntryMap[int] = EntryMap()  # what the last delivery of a batch was without
+        self._left_by_transactions: EntryMap[int] = EntryMap()
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None  # without its receipts
         self._cumulative_receipts: list[AwaitedAck] = []
@@ -175,6 +180,7 @@ class AckGroupingTracker:
 
     def note_delivery(self, entry: EntryKey, messages: int, batch_size: int) -> None:
         """Note which messages of a batch the broker has delivered."""
+        self._left_by_transactions.pop(entry)
         withheld = ack_set.full(batch_size) & ~messages
         if withheld:
             self._withheld.put(entry, withheld)
@@ -186,11 +192,13 @@ class AckGroupingTracker:
         for entry in entries:
             self._unacknowledged.pop(entry)
             self._withheld.pop(entry)
+            self._left_by_transactions.pop(entry)
 
     def rebound(self) -> None:
         """Drop the sets that were not used since the reconnect before."""
         self._unacknowledged.drop_unused()
         self._withheld.drop_unused()
+        self._left_by_transactions.drop_unused()
 
     def is_acknowledged(self, entry: EntryKey) -> bool:
         """Return whether all of an entry is acknowledged already."""
@@ -232,6 +240,32 @@ class AckGroupingTracker:
                     self._mark_in_batch(entry, messages, done)
         return AckOutcome(done)
 
+    def acknowledge_in_transaction(self, left: Mapping[EntryKey, tuple[int, int]], *, cumulative: bool) -> AckOutcome:
+        """Note an acknowledgement in a transaction: for each entry the messages that it leaves, and the batch's size.
+
+        Nothing is held for it. An abort has the messages delivered again.
+        """
+        done = [entry for entry, (messages, _) in left.items() if not self._leaves(entry, messages)]
+        if not cumulative:
+            return AckOutcome(done)
+        ((ledger_id, entry_id),) = left
+        up_to = (ledger_id, entry_id if done else entry_id - 1)
+        self._left_by_transactions.pop_up_to(up_to)
+        return AckOutcome(up_to=up_to)
+
+    def _leaves(self, entry: EntryKey, messages: int) -> int:
+        """Keep the messages of an entry that transactions leave, and return those that nobody has acknowledged."""
+        known = self._left_by_transactions.get(entry)
+        messages = messages if known is None else messages & known
+        unacknowledged = self._unacknowledged.get(entry)
+        left = messages if unacknowledged is None else messages & unacknowledged
+        left = self._without_withheld(entry, left & self._held.get(entry, left))
+        if left:
+            self._left_by_transactions.put(entry, messages)
+        else:
+            self._left_by_transactions.pop(entry)
+        return left
+
     def _mark(self, message_id: MessageId, done: list[EntryKey]) -> bool:
         """Mark one message as acknowledged, and return whether a command will be sent for it."""
         key = message_id.position
@@ -258,6 +292,9 @@ class AckGroupingTracker:
             self._unacknowledged.put(key, unacknowledged)
             if self.batch_index_acks:
                 self._held[key] = unacknowledged
+            left = self._left_by_transactions.get(key)
+            if left is not None and not self._leaves(key, left):
+                done.append(key)
             return self.batch_index_acks
         self._complete(key, unacknowledged)
         self._held[key] = unacknowledged  # only what is withheld
@@ -427,6 +464,7 @@ class AckGroupingTracker:
         self.generation = generation
         self._unacknowledged.clear()
         self._withheld.clear()
+        self._left_by_transactions.clear()
         self._confirmed = BEFORE_EVERYTHING
         self._set_floor()
         return (*never_sent, *sent)
