@@ -13,13 +13,14 @@ accepted SUBSCRIBE has no permits; it gets those for the whole queue, once.
 For a seek, a broker closes the consumer, and only its answer shows where to subscribe again: so the consumer waits in
 SEEKING_UNBOUND. A reader that starts at LATEST, once bound, asks its broker for the last entry before its start. The
 creation is complete for the user only after the answer. If the connection were lost before that, the reader would start
-again at a later LATEST, and miss the messages between.
+again at a later LATEST, and miss the messages between. So if the broker refuses to answer, the consumer is closed, and
+created again.
 """
 
 from enum import Enum, unique
 from typing import ClassVar, Final
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, PulsarException
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
@@ -63,7 +64,7 @@ from pulsar_actors.machines.consumer_queries import ConsumerQueries
 from pulsar_actors.machines.consumer_seek_unsubscribe import ANY_UNSUBSCRIBING, SEEKING, SeekAndUnsubscribe
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.trackers.backoff import Backoff
-from pulsar_actors.machines.trackers.server_errors import is_consumer_not_found
+from pulsar_actors.machines.trackers.server_errors import RetryVerdict, is_consumer_not_found, meaning_of
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandGetLastMessageId, CommandSubscribe
@@ -111,6 +112,7 @@ ROWS: Final = (
     Row(Subscribed,            SUBSCRIBING,     READY,           None,                       "bind"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           "resolves_latest",          "resolve_and_announce"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           None,                       "announce"),
+    Row(QueryFailed,           FINDING_START,   CLOSE_PENDING,   "may_find_start_later",     "close_without_start"),
     Row(QueryFailed,           FINDING_START,   READY,           "leaves_latest_unresolved", "announce"),
     Row(FirstCreationTimedOut, FINDING_START,   CLOSING,         None,                       "give_up_asking"),
     Row(LastMessageIdAnswered, READY,           INTERNAL,        "resolves_latest",          "resolve_latest"),
@@ -252,6 +254,18 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     def announce(self, event: LastMessageIdAnswered | QueryFailed, now: float) -> Effects:
         """Complete the creation, although the last entry before the reader's start is unknown."""
         return self._announce()
+
+    def may_find_start_later(self, event: QueryFailed, now: float) -> bool:
+        """Return whether the broker has refused for a reason that a retry may cure."""
+        error = event.error
+        if not isinstance(error, BrokerRefusal) or is_consumer_not_found(error):
+            return False
+        return meaning_of(error).first_creation is RetryVerdict.RETRY
+
+    def close_without_start(self, event: QueryFailed, now: float) -> Effects:
+        """Close the consumer, to subscribe and ask again: a reader that lost its binding now would miss messages."""
+        self.note_error(event.error)
+        return [self._ask_to_close()]
 
     def leaves_latest_unresolved(self, event: QueryFailed, now: float) -> bool:
         """Return whether the query has failed finally: it is not sent again with the next binding."""

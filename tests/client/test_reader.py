@@ -16,7 +16,13 @@ from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
 from pulsar_actors.machines.incoming_entries import CorruptEntry
-from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId, CommandMessage
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandGetLastMessageId,
+    CommandMessage,
+    CommandSend,
+    CommandSubscribe,
+    ServerError,
+)
 from tests.support.life import InThread, until
 from tests.support.raw_producer import RawProducer
 
@@ -272,3 +278,16 @@ def test_the_end_of_a_message_that_began_before_the_reader_is_not_available(
         raw.second("one")
         with client.create_reader(topic, first) as reader:
             until(lambda: not reader.has_message_available(), "the end of what can be read")
+
+
+def test_a_reader_at_the_end_misses_nothing_although_the_broker_refused_once_to_say_where_that_is(
+    client: Client, broker: EmbeddedBroker, topic: str
+) -> None:
+    producer = client.create_producer(topic)
+    broker.faults.on(CommandGetLastMessageId).refuse(ServerError.PersistenceError, "not now")
+    reader = client.create_reader(topic, MessageId.latest)
+    broker.faults.on(CommandSubscribe, times=None).refuse(ServerError.ServiceNotReady, "not yet")
+    broker.faults.on(CommandSend).close_connection()
+    producer.send(b"while the reader was away")
+    broker.faults.clear()
+    assert reader.read_next(SOON).data() == b"while the reader was away"

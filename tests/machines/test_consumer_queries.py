@@ -13,6 +13,7 @@ from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
     BrokerClosed,
     Close,
+    CloseAnswered,
     Detached,
     Fail,
     FirstCreationFailed,
@@ -127,7 +128,9 @@ def test_it_goes_on_from_what_it_opened_if_there_is_such() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [LastMessageIdAnswered(0, LAST), QueryFailed(0, NOT_READY)], ids=["unsaid", "refused"]
+    "answer",
+    [LastMessageIdAnswered(0, LAST), QueryFailed(0, BrokerRefusal("NotAllowedError", "no"))],
+    ids=["unsaid", "refused"],
 )
 def test_a_broker_that_does_not_say_where_the_reader_began_is_asked_again_on_the_next_binding(answer: Any) -> None:
     driven = at_the_end()
@@ -135,6 +138,18 @@ def test_a_broker_that_does_not_say_where_the_reader_began_is_asked_again_on_the
     assert start_of_the_next(driven) == LATEST
     driven.tell(Subscribed(driven.attempt))
     assert asked(driven).query_number == 0
+
+
+def test_a_reader_at_the_end_is_created_again_if_the_broker_cannot_say_yet_where_that_is() -> None:
+    driven = at_the_end()
+    driven.tell(QueryFailed(0, NOT_READY))
+    (ask,) = driven.did(AskToClose)
+    assert driven.did(ConsumerOpened) == []
+    driven.tell(CloseAnswered(ask.attempt))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert asked(driven).query_number == 0
+    assert driven.tell(LastMessageIdAnswered(0, BEGAN_AFTER_4)) == [ConsumerOpened()]
 
 
 def test_nobody_is_told_of_a_reader_at_the_end_before_the_broker_has_said_where_that_is() -> None:
