@@ -20,6 +20,10 @@ if the rows cannot be computed to their end, they end for the task as if there w
 a speculative task that still waits. With `idempotent=true`, tasks can be repeated, as the broker drops what is stored
 (see `idempotence.py`).
 
+A task that finds no rows does not begin. So another may have begun with its part, and what that has sent is no part of
+the batch. The driver notices it when it commits: it reads which parts have begun, and aborts the batch if Spark counts
+another task for one of them. Tasks that begin after that are refused.
+
 **A batch that fails.** Spark stops the other tasks, but does not wait for them. A topic that has had no message of a
 transaction keeps nothing of its abort. So it would accept the first message of such a task afterwards, and hide what
 comes behind it until a later transaction ends. So before a driver aborts, it writes to the topic of attempts that it is
@@ -28,6 +32,7 @@ producers that stand for their parts. Tasks that can be repeated have no such pr
 """
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Final
 from zlib import crc32
@@ -77,6 +82,12 @@ _BEGUN_BEFORE: Final = (
     "another task has begun to send part {} of this batch, and may have stored some of it in the transaction: so the "
     "batch is aborted as a whole, and nothing of it is visible. It is written when the query or the job runs again. If "
     "rows repeat in order and the topic has deduplication, idempotent=true lets tasks be repeated instead"
+)
+
+_NOT_COUNTED: Final = (
+    "this batch is not written: a task has begun to send part {}, and may have stored some of it in the transaction, "
+    "but the task that Spark counts found no rows there. So the batch is aborted as a whole. It is written when the "
+    "query or the job runs again"
 )
 
 
@@ -165,26 +176,32 @@ class BatchTransaction(NamedTuple):
                 earlier = list(attempts.between(self.opened_after, own))
                 if record in earlier:
                     raise PulsarException(_BEGUN_BEFORE.format(task.partition))
-                if self._aborting() in earlier:
-                    raise PulsarException(
-                        f"part {task.partition} of this batch is not sent: the batch is being aborted"
-                    )
+                ending = [it for it in earlier if it.transaction == self.id and it.kind in {ABORTING, COMMITTING}]
+                if ending:
+                    how = "committed" if ending[0].kind == COMMITTING else "aborted"
+                    raise PulsarException(f"part {task.partition} of this batch is not sent: the batch is being {how}")
             with self.join(client) as transaction:
                 return send(transaction)
 
     def abort(self, cluster: ClusterAccess) -> None:
         """Abort it, because the batch has failed, when its tasks have ended."""
         with cluster.client() as client:
-            try:
-                self._wait_for_tasks(client)
-            except PulsarException as error:
-                LOG.warning("the transaction %s is aborted, although tasks may still send: %s", self.id, error)
-            self.join(client).abort()
+            self._abort(client)
 
-    def commit(self, cluster: ClusterAccess, job: str, batch: int, *, may_repeat: bool) -> bool:
-        """Commit it, and return True; or abort it and return False, because the batch is written already."""
+    def commit(
+        self, cluster: ClusterAccess, job: str, batch: int, parts: AbstractSet[int], *, may_repeat: bool
+    ) -> bool:
+        """Commit it, and return True; or abort it and return False, because the batch is written already.
+
+        `parts` are those that the tasks which Spark counts have sent. If others have begun, the batch is aborted.
+        """
         with cluster.client() as client, self.attempts(client).log() as attempts, self.control(client).log() as control:
-            self._abort_others(client, attempts, Record(COMMITTING, job, batch, self.id))
+            known = list(attempts.records_before(attempts.add(Record(COMMITTING, job, batch, self.id))))
+            begun = {record.part for record in known if record.kind == BEGAN and record.transaction == self.id}
+            if not begun <= parts:
+                self._abort(client)
+                raise PulsarException(_NOT_COUNTED.format(min(begun - parts)))
+            self._abort_others(client, {record.transaction for record in known if record.job == job})
             commit = _Commit(control, self, Record(WRITTEN, job, batch, self.id))
             with self.join(client) as transaction:
                 marker = commit.commit_or_abort(transaction)
@@ -195,23 +212,26 @@ class BatchTransaction(NamedTuple):
     def _name_of(self, part: int) -> str:
         return f"{self.id}-{part}"
 
+    def _abort(self, client: Client) -> None:
+        try:
+            self._wait_for_tasks(client)
+        except PulsarException as error:
+            LOG.warning("the transaction %s is aborted, although tasks may still send: %s", self.id, error)
+        self.join(client).abort()
+
     def _wait_for_tasks(self, client: Client) -> None:
         """Have no more tasks begin, and wait for those that have begun."""
         attempts = ControlTopic(client, self.attempts_topic, TASKS_END_WITHIN)
         with attempts.part(None) as producer:
-            own = producer.send(self._aborting().encode())
+            own = producer.send(Record(ABORTING, "", 0, self.id).encode())
         for record in list(attempts.between(self.opened_after, own)):
             if record.kind == BEGAN and record.transaction == self.id:
                 with attempts.part(self._name_of(record.part)):
                     pass  # it is free: the task has ended
 
-    def _aborting(self) -> Record:
-        return Record(ABORTING, "", 0, self.id)
-
-    def _abort_others(self, client: Client, attempts: ControlLog, own: Record) -> None:
+    def _abort_others(self, client: Client, of_job: set[TransactionId]) -> None:
         """Abort the other transactions of the job, whose drivers are dead or come second."""
-        others = {record.transaction for record in attempts.records_before(attempts.add(own)) if record.job == own.job}
-        for transaction in others - {self.id}:
+        for transaction in of_job - {self.id}:
             join_transaction(client, transaction, self.timeout).abort()
 
 

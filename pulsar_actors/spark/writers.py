@@ -40,6 +40,8 @@ class TaskEnded(WriterCommitMessage):
     job: str
     batch: int
     transaction: BatchTransaction | None
+    part: int | None
+    """The data partition whose rows it sent; None if it found none."""
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -112,7 +114,7 @@ class _WriteTask:
         else:
             with POOL.lend(self._options.cluster) as pooled:
                 written = self._send_once(pooled, task, job, chain([first], batches), first)
-        return TaskEnded(written, job, task.batch or 0, transaction)
+        return TaskEnded(written, job, task.batch or 0, transaction, None if first is None else task.partition)
 
     def _send_once(
         self,
@@ -172,7 +174,8 @@ class _WriteTask:
         for one in ended[:1]:
             if one.transaction is not None:
                 may_repeat = self._is_stream or self._options.writer_name is not None
-                if not one.transaction.commit(self._options.cluster, one.job, one.batch, may_repeat=may_repeat):
+                parts = {it.part for it in ended if it.part is not None}
+                if not one.transaction.commit(self._options.cluster, one.job, one.batch, parts, may_repeat=may_repeat):
                     log = "%s was written before, by an earlier run of it: aborted the transaction with %s"
         LOG.info(log, what, _sum(ended))
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -56,8 +57,16 @@ class Driver:
         with self.cluster.client() as client:
             return opened.send_part(client, RunningTask(0, None, batch), self.job, rows, may_repeat=False)
 
-    def commit(self, opened: BatchTransaction, batch: int = 7, *, may_repeat: bool = True) -> bool:
-        return opened.commit(self.cluster, self.job, batch, may_repeat=may_repeat)
+    def commit(
+        self,
+        opened: BatchTransaction,
+        batch: int = 7,
+        *,
+        parts: AbstractSet[int] = frozenset({0}),
+        may_repeat: bool = True,
+    ) -> bool:
+        """Commit what the tasks for these parts have sent."""
+        return opened.commit(self.cluster, self.job, batch, parts, may_repeat=may_repeat)
 
     def kept(self) -> list[Record]:
         """Return the records that are still kept."""
@@ -189,6 +198,25 @@ def test_a_task_whose_part_another_has_begun_is_refused(driver: Driver, traffic:
     with pytest.raises(PulsarException, match="batch 7 of job is not written, because its transaction ended"):
         driver.commit(opened)
     assert traffic.texts(topic) == []
+
+
+def test_a_batch_is_aborted_if_a_part_was_begun_whose_repeated_task_found_no_rows(
+    driver: Driver, traffic: Traffic, topic: str
+) -> None:
+    opened = driver.send("1", "2")
+    with pytest.raises(PulsarException, match=r"a task has begun to send part 0, .* found no rows there"):
+        driver.commit(opened, parts=frozenset())
+    traffic.send(topic, ["after"])
+    assert traffic.texts(topic) == ["after"]
+
+
+def test_a_task_of_a_batch_that_is_committed_sends_nothing(driver: Driver, traffic: Traffic, topic: str) -> None:
+    opened = driver.open()
+    assert driver.commit(opened, parts=frozenset())
+    with pytest.raises(PulsarException, match="part 0 of this batch is not sent: the batch is being committed"):
+        driver.send_part(opened, ["1"])
+    traffic.send(topic, ["after"])
+    assert traffic.texts(topic) == ["after"]
 
 
 class Held:
@@ -360,6 +388,21 @@ def test_a_task_that_failed_half_way_fails_the_job_unless_its_rows_are_told_apar
         (tmp_path / "failed").unlink()
         write(frame, broker, topic, writerName="job", **options)
     assert sorted(map(int, traffic.texts(topic))) == list(range(200_000))
+
+
+def test_a_job_fails_if_the_repeated_task_of_one_that_failed_half_way_has_no_rows(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, tmp_path: Path
+) -> None:
+    flag = tmp_path / "failed"
+
+    def once(numbers: Iterable[int]) -> Iterator[tuple[str]]:
+        return iter(()) if flag.exists() else failing_once(flag)(numbers)
+
+    frame = spark.sparkContext.parallelize(range(200_000), 2).mapPartitions(once).toDF("value string")
+    with pytest.raises(Exception, match="a task has begun to send part"):
+        write(frame, broker, topic)
+    traffic.send(topic, ["after"])
+    assert traffic.texts(topic) == ["after"]
 
 
 def failing_once(flag: Path) -> Callable[[Iterable[int]], Iterator[tuple[str]]]:

@@ -64,7 +64,7 @@ class Query:
             self._stumble(driver)
             self.scene.perhaps_cut_soon()
             if opened is not None:
-                opened.commit(access, JOB, batch, may_repeat=True)
+                opened.commit(access, JOB, batch, {*range(self.parts)}, may_repeat=True)
             self._stumble(driver)
             driver.check_in_charge()
             self.done = batch + 1

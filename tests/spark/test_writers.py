@@ -15,7 +15,7 @@ from pulsar_actors.spark.writers import BatchWriter, StreamWriter, TaskEnded
 
 OPTIONS = {"service.url": "pulsar://127.0.0.1:1", "topic": "t"}
 SCHEMA = StructType().add("value", "string")
-COMMITS = [TaskEnded(Written(2, 20), "job", 7, None), None, TaskEnded(Written(3, 31), "job", 7, None)]
+COMMITS = [TaskEnded(Written(2, 20), "job", 7, None, 0), None, TaskEnded(Written(3, 31), "job", 7, None, 2)]
 
 
 @pytest.fixture(autouse=True)
