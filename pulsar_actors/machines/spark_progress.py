@@ -14,8 +14,9 @@ A driver that restarts from a checkpoint has only the offsets there, so the stat
 batch that was planned before the restart; then the broker has to be asked first.
 
 Brokers themselves move a subscription from the end of a ledger to the beginning of the next. So a subscription at the
-beginning of a ledger was moved by others only if there were unread messages before it. Only in BACKLOG_SEEN is it known
-that there were.
+beginning of a ledger was moved by others only if there were unread messages before it. That is known in BACKLOG_SEEN,
+and of a batch that was planned before a restart, if the subscription is at or after its end: a batch that ends within a
+ledger has a message.
 
 An empty topic reports no end, even if it had messages before: then a batch ends at its start. A topic that is deleted
 and created again counts as another topic. It has a new progress, and is read from its first message.
@@ -138,7 +139,7 @@ ROWS: Final = (
     Row(PlanSpan,         BACKLOG_SEEN,    INTERNAL,        "is_moved",                 "read_after_move"),
     Row(PlanSpan,         IN_BATCH,        INTERNAL,        None,                       "read"),
     Row(PlanSpan,         RESTARTED,       PLANNING_AGAIN,  None,                       "look"),
-    Row(PartitionSeen,    PLANNING_AGAIN,  NO_BACKLOG_SEEN, "was_moved_in_ledger",      "read_planned_after_move"),
+    Row(PartitionSeen,    PLANNING_AGAIN,  NO_BACKLOG_SEEN, "was_moved",                "read_planned_after_move"),
     Row(PartitionSeen,    PLANNING_AGAIN,  NO_BACKLOG_SEEN, None,                       "read_planned"),
 
     # The partition was deleted.
@@ -268,9 +269,9 @@ class SparkProgress(StateMachine, chart=CHART):
         self._planned = event
         return [LookAtPartition()]
 
-    def was_moved_in_ledger(self, event: PartitionSeen, now: float) -> bool:
-        """Return whether the subscription was moved before the planned span, by the position that the broker sent."""
-        return _is_moved_in_ledger(event.cursor, self._planned)
+    def was_moved(self, event: PartitionSeen, now: float) -> bool:
+        """Return whether the subscription was moved over messages of the planned span before the driver restarted."""
+        return _is_moved_in_ledger(event.cursor, self._planned) or _is_moved_over(event.cursor, self._planned)
 
     def read_planned_after_move(self, event: PartitionSeen, now: float) -> Effects:
         """Read the planned span. The task checks if the first messages are deleted."""
@@ -318,6 +319,15 @@ def _is_moved(cursor: TopicPosition | None, span: PlanSpan) -> bool:
 
 def _is_moved_in_ledger(cursor: TopicPosition | None, span: PlanSpan) -> bool:
     return cursor is not None and _is_moved(cursor, span) and not cursor.is_first_of_its_ledger
+
+
+def _is_moved_over(cursor: TopicPosition | None, span: PlanSpan) -> bool:
+    """Return whether the subscription is behind a span that has a message: if it ends within a ledger, it has one."""
+    return (
+        _is_moved(cursor, span)
+        and span.start < span.end <= (cursor or span.end)
+        and not span.end.is_first_of_its_ledger
+    )
 
 
 def _read(span: PlanSpan, moved_to: TopicPosition | None = None) -> list[Effect]:

@@ -149,11 +149,25 @@ def test_a_batch_that_was_planned_before_a_restart_waits_for_a_look_at_the_parti
     assert stream.machine.end == C
 
 
-@pytest.mark.parametrize(("cursor", "moved_to"), [(B, B), (NEXT_LEDGER, None), (A, None)])
+LATER = TopicPosition(8, 3)
+
+
+@pytest.mark.parametrize(
+    ("end", "cursor", "moved_to"),
+    [
+        (C, A, None),
+        (C, B, B),
+        (C, NEXT_LEDGER, NEXT_LEDGER),  # over the messages before C, which the stream has not acknowledged
+        (NEXT_LEDGER, NEXT_LEDGER, None),  # A may be the end of its ledger
+        (NEXT_LEDGER, TopicPosition(9, 0), None),
+        (LATER, NEXT_LEDGER, None),
+        (LATER, TopicPosition(9, 0), TopicPosition(9, 0)),
+    ],
+)
 def test_a_move_of_the_subscription_is_noticed_by_that_look(
-    cursor: TopicPosition, moved_to: TopicPosition | None
+    end: TopicPosition, cursor: TopicPosition, moved_to: TopicPosition | None
 ) -> None:
-    assert progress(PlanSpan(A, C)).tell(PartitionSeen(C, cursor)) == [ReadSpan(A, C, moved_to)]
+    assert progress(PlanSpan(A, end)).tell(PartitionSeen(end, cursor)) == [ReadSpan(A, end, moved_to)]
 
 
 def test_that_look_counts_for_nothing_in_later_batches() -> None:
