@@ -1,9 +1,10 @@
 """The control topic of exactly-once writing, and the topic of attempts beside it: small records in JSON.
 
 The control topic has the markers of batches that are *written*. A marker is sent in the transaction of its batch, so it
-is visible if and only if the batch is. The other topic has attempts, which are visible at once: that a task *began* to
-send its part of a batch, and that a driver is *committing* or *aborting* a batch. They have a topic of their own,
-because messages behind a marker are held back until its transaction has ended, and its driver may be dead.
+is visible if and only if the batch is. The other topic has attempts, which are visible at once: that a driver has
+*opened* a transaction, that a task *began* to send its part of a batch, and that a driver is *committing* or *aborting*
+a batch. They have a topic of their own, because messages behind a marker are held back until its transaction has ended,
+and its driver may be dead.
 
 A durable subscription keeps the records of each. What is not needed any more is acknowledged. So there is little more
 than the marker of each job's last batch.
@@ -26,14 +27,15 @@ from pulsar_actors.exceptions import ConsumerBusy, InvalidMessage, ProducerBusy,
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.transaction_id import TransactionId
 
-__all__ = ["ABORTING", "BEGAN", "COMMITTING", "LOOKING", "WRITTEN", "ControlTopic", "Record"]
+__all__ = ["ABORTING", "BEGAN", "COMMITTING", "LOOKING", "OPENED", "WRITTEN", "ControlTopic", "Record"]
 
+OPENED: Final = "opened"
 BEGAN: Final = "began"
 COMMITTING: Final = "committing"
 ABORTING: Final = "aborting"
 WRITTEN: Final = "written"
 LOOKING: Final = "looking"
-"""What a driver adds to the control topic to see everything that was there before."""
+"""What a driver adds to a topic to see everything that was there before."""
 
 SUBSCRIPTION: Final = "spark-exactly-once"
 ATTEMPT_KEPT_MS: Final = 24 * 60 * 60 * 1000
@@ -45,7 +47,10 @@ _Handle = TypeVar("_Handle", Consumer, Producer)
 
 
 class Record(NamedTuple):
-    """A message of these topics. `job` and `batch` say what was written, and `part` which data partition of it."""
+    """A message of these topics. `job` and `batch` say what was written, and `part` which data partition of it.
+
+    When a transaction is opened, the stream is known, and not the job.
+    """
 
     kind: str
     job: str
@@ -77,12 +82,9 @@ class ControlTopic:
         self.topic = topic
         self._deadline = time.monotonic() + seconds
 
-    def prepare(self) -> MessageId:
-        """Make the topic and its subscription, so that records are kept. Return the id of its last message."""
-        consumer = self._subscribe()
-        last = consumer.get_last_message_id()
-        consumer.close()
-        return last
+    def prepare(self) -> None:
+        """Make the topic and its subscription, so that records are kept."""
+        self._subscribe().close()
 
     @contextmanager
     def part(self, name: str | None) -> Generator[Producer, None, None]:
@@ -165,10 +167,21 @@ class ControlLog:
                 return
             yield record
 
+    def last_opened(self, stream: str) -> tuple[Record, MessageId] | None:
+        """Return the record of the last transaction that was opened for a stream, and its id."""
+        own = self.add(Record(LOOKING, stream, 0, TransactionId(0, 0)))
+        list(self.records_before(own))
+        self._forget([own])
+        opened = [(it, message.message_id()) for it, message in self._read if it.kind == OPENED and it.job == stream]
+        return opened[-1] if opened else None
+
     def forget_attempts(self, job: str) -> None:
         """Acknowledge the attempts of a job, and those of jobs that failed and did not come back."""
         oldest = time.time() * 1000 - ATTEMPT_KEPT_MS
-        self._forget([it for record, it in self._read if record.job == job or it.publish_timestamp() < oldest])
+        ended = {record.transaction for record, _ in self._read if record.job == job}
+        self._forget(
+            [it for record, it in self._read if record.transaction in ended or it.publish_timestamp() < oldest]
+        )
 
     def forget_markers(self, job: str, batch: int, unneeded: MessageId | None) -> None:
         """Acknowledge the markers of earlier batches of a job, and one that nobody will look for."""

@@ -29,11 +29,16 @@ transaction keeps nothing of its abort. So it would accept the first message of 
 comes behind it until a later transaction ends. So before a driver aborts, it writes to the topic of attempts that it is
 going to. A task that begins after that is refused. For those that began before, the driver waits, until it can have the
 producers that stand for their parts. Tasks that can be repeated have no such producers, and are not waited for.
+
+Spark lets another process abort a batch of a stream, which gets to know the transaction from tasks that have ended. If
+none has, it looks for it in the topic of attempts: there the driver writes that it has opened it, for which stream. A
+stream is known by its checkpoint there, because its id is known to tasks only.
 """
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
+from hashlib import sha256
 from typing import Final
 from zlib import crc32
 
@@ -58,6 +63,7 @@ from pulsar_actors.spark.control_topic import (
     BEGAN,
     COMMITTING,
     LOOKING,
+    OPENED,
     WRITTEN,
     ControlLog,
     ControlTopic,
@@ -104,9 +110,13 @@ class ExactlyOnce(NamedTuple):
     control_topic: str
     timeout: timedelta
     """That of the transactions, and so the longest time for a batch."""
+    stream: str | None
+    """What the writers of a stream have in common: a hash of its checkpoint's path, or of its writerName."""
 
     @classmethod
-    def checked(cls, topic: TopicName | None, control: str | None, timeout_ms: int | None) -> "ExactlyOnce":
+    def checked(
+        cls, topic: TopicName | None, control: str | None, timeout_ms: int | None, stream: str | None
+    ) -> "ExactlyOnce":
         """Check the options, and choose the control topic: one beside the topic."""
         if control is None:
             if topic is None:
@@ -122,18 +132,40 @@ class ExactlyOnce(NamedTuple):
         if name == topic:
             raise InvalidConfiguration("controlTopic is a topic for records of what is written, not for the rows")
         seconds = DEFAULT_TIMEOUT if timeout_ms is None else timeout_ms / 1000
-        return cls(str(name), timedelta(seconds=seconds))
+        return cls(str(name), timedelta(seconds=seconds), stream and sha256(stream.encode()).hexdigest())
 
     def open(self, cluster: ClusterAccess) -> "BatchTransaction":
         """Open the transaction of a batch. The driver does so when it sends the tasks to the workers."""
-        seconds = self.timeout.total_seconds()
         with cluster.client() as client:
-            topics = self.control_topic, f"{self.control_topic}-attempts"
-            control, attempts = (client.get_topic_partitions(topic)[0] for topic in topics)  # one, or the first
-            ControlTopic(client, control, seconds).prepare()
-            last = ControlTopic(client, attempts, seconds).prepare()
-            with open_shared_transaction(client, self.timeout, crc32(control.encode())) as transaction:
-                return BatchTransaction(transaction.txn_id, self.timeout, control, attempts, last)
+            control, attempts = self._topics(client)
+            for topic in (control, attempts):
+                topic.prepare()
+            with (
+                open_shared_transaction(client, self.timeout, crc32(control.topic.encode())) as transaction,
+                attempts.part(None) as producer,
+            ):
+                opened = producer.send(Record(OPENED, self.stream or "", 0, transaction.txn_id).encode())
+                return BatchTransaction(transaction.txn_id, self.timeout, control.topic, attempts.topic, opened)
+
+    def last_opened(self, cluster: ClusterAccess) -> "BatchTransaction | None":
+        """Return the last transaction of the stream; None if that cannot be known, or if it is committed."""
+        if self.stream is None:
+            return None
+        with cluster.client() as client:
+            control, attempts = self._topics(client)
+            with attempts.log() as log:
+                found = log.last_opened(self.stream)
+            if found is None:
+                return None
+            record, opened = found
+            return BatchTransaction(record.transaction, self.timeout, control.topic, attempts.topic, opened)
+
+    def _topics(self, client: Client) -> tuple[ControlTopic, ControlTopic]:
+        """Return the control topic and that of attempts; of partitioned topics, the first partitions."""
+        names = self.control_topic, f"{self.control_topic}-attempts"
+        control, attempts = (client.get_topic_partitions(name)[0] for name in names)
+        seconds = self.timeout.total_seconds()
+        return ControlTopic(client, control, seconds), ControlTopic(client, attempts, seconds)
 
 
 class BatchTransaction(NamedTuple):
@@ -144,7 +176,7 @@ class BatchTransaction(NamedTuple):
     control_topic: str
     attempts_topic: str
     opened_after: MessageId
-    """The last of the attempts when the transaction was opened."""
+    """The record of the attempts that the transaction is open: it comes before those of its tasks."""
 
     def join(self, client: Client) -> SharedTransaction:
         """Take part in it."""

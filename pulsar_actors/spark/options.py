@@ -270,7 +270,7 @@ def _exactly_once(texts: Mapping[str, str], topic: TopicName | None) -> ExactlyO
             if value is not None:
                 raise InvalidConfiguration(f"{option} goes with exactlyOnce=true")
         return None
-    return ExactlyOnce.checked(topic, control, timeout)
+    return ExactlyOnce.checked(topic, control, timeout, texts.get("checkpointlocation") or texts.get("writername"))
 
 
 def check_names(options: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from pulsar_actors.client.transaction import Transaction
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.spark.client_pool import POOL, PooledClient, TaskSender
-from pulsar_actors.spark.exactly_once import BatchTransaction, Written
+from pulsar_actors.spark.exactly_once import BatchTransaction, ExactlyOnce, Written
 from pulsar_actors.spark.idempotence import RisingSequence
 from pulsar_actors.spark.options import SinkOptions
 from pulsar_actors.spark.row_messages import RowConverter, record_fields
@@ -30,6 +30,7 @@ __all__ = ["BatchWriter", "StreamWriter"]
 
 _STAYS: Final = "they stay in their topics, and so do those that unfinished tasks have sent"
 _ABORTED: Final = "their transaction is aborted, and nobody sees them"
+_UNKNOWN: Final = "their transaction is not known here, and ends with its timeout; nobody sees them"
 
 
 @dataclass(frozen=True)
@@ -181,11 +182,20 @@ class _WriteTask:
 
     def abort(self, what: str, messages: Iterable[Any]) -> None:
         ended = _ended(messages)
-        known = [one.transaction for one in ended] or [self._transaction]
-        if known[0] is not None:
-            known[0].abort(self._options.cluster)
-        hint = _STAYS if self._options.exactly_once is None else _ABORTED
+        hint = _STAYS
+        if self._options.exactly_once is not None:
+            transaction = self._transaction_of(self._options.exactly_once, ended)
+            hint = _UNKNOWN if transaction is None else _ABORTED
+            if transaction is not None:
+                transaction.abort(self._options.cluster)
         LOG.warning("%s failed: finished tasks sent %s; %s", what, _sum(ended), hint)
+
+    def _transaction_of(self, exactly_once: ExactlyOnce, ended: list[TaskEnded]) -> BatchTransaction | None:
+        """Return the transaction of a failed batch, as tasks know it, this writer, or the topic of attempts."""
+        for one in (*(task.transaction for task in ended), self._transaction):
+            if one is not None:
+                return one
+        return exactly_once.last_opened(self._options.cluster) if self._is_stream else None
 
 
 def _ended(messages: Iterable[Any]) -> list[TaskEnded]:

@@ -33,12 +33,12 @@ class Driver:
     def __init__(self, broker: Broker, topic: str, timeout: float = 60.0) -> None:
         self.cluster = ClusterAccess({"service_url": broker.service_url})
         self.topic = topic
-        self._exactly_once = ExactlyOnce(f"{topic}-control", timedelta(seconds=timeout))
+        self.exactly_once = ExactlyOnce(f"{topic}-control", timedelta(seconds=timeout), "stream")
         self.client = self.cluster.client()
         self.job = JOB
 
     def open(self) -> BatchTransaction:
-        return self._exactly_once.open(self.cluster)
+        return self.exactly_once.open(self.cluster)
 
     def send(self, *texts: str, batch: int = 7) -> BatchTransaction:
         """Open a transaction, and send the part of one task."""
@@ -303,6 +303,18 @@ def test_a_task_of_a_batch_that_is_aborted_sends_nothing(driver: Driver, traffic
     assert traffic.texts(topic) == ["after"]
 
 
+def test_the_transaction_of_a_stream_is_found_until_it_is_committed(driver: Driver) -> None:
+    assert driver.exactly_once.last_opened(driver.cluster) is None
+    first = driver.open()
+    second = driver.send("1")
+    for _ in range(2):
+        assert driver.exactly_once.last_opened(driver.cluster) == second
+    assert driver.commit(second)
+    assert driver.exactly_once.last_opened(driver.cluster) == first
+    other = driver.exactly_once._replace(stream="other")
+    assert other.last_opened(driver.cluster) is None
+
+
 def test_records_that_are_not_needed_are_not_kept(driver: Driver) -> None:
     for batch in (7, 8, 9):
         driver.commit(driver.send("1", batch=batch), batch=batch)
@@ -431,6 +443,22 @@ def test_a_stream_is_written_exactly_once(
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         assert query.awaitTermination(120)
     assert sorted(map(int, traffic.texts(f"{topic}-out"))) == list(range(1000))
+
+
+def test_nothing_waits_for_a_batch_of_a_stream_of_which_no_task_has_ended(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    traffic.send(topic, [f"{number}" for number in range(20_000)], per_batch=1000)
+    reader = spark.readStream.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+    frame = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", "copy").load()
+    failing = frame.selectExpr("if(cast(value as string) = '17777', raise_error('half way'), value) as value")
+    writer = failing.writeStream.format("pulsar").option("service.url", broker.service_url)
+    writer = writer.option("topic", f"{topic}-out").option("exactlyOnce", "true")
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    with pytest.raises(Exception, match=r"half way|has begun to send part"):
+        query.awaitTermination(120)
+    traffic.send(f"{topic}-out", ["after"])
+    assert traffic.texts(f"{topic}-out") == ["after"]
 
 
 def test_a_batch_of_a_stream_whose_end_spark_has_not_noted_is_not_written_again(

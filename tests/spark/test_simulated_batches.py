@@ -44,7 +44,7 @@ class Query:
         """Whether batches are transactions, as with `exactlyOnce=true`."""
         self.done = 0
         self.topic = str(PARTS) if dice.happens(0.3) else TOPIC
-        self.exactly_once = ExactlyOnce(f"{TOPIC}-control", TIMEOUT)
+        self.exactly_once = ExactlyOnce(f"{TOPIC}-control", TIMEOUT, JOB)
 
     def texts(self, batch: int, part: int) -> list[str]:
         return [f"{batch}/{part}/{row}" for row in range(self.rows)]
