@@ -11,7 +11,9 @@ reported. In a compacted topic, missing messages are normal. The last entries be
 whose last chunk is after the end: then the last entry that was read shows that none is missing.
 
 If others have moved the subscription, that alone is no loss: brokers delete whole ledgers, and not at once. So the
-first message decides: it comes from a later ledger only if the ledger at the start of the span is deleted.
+first message decides. If it is in the ledger at the start of the span, nothing is deleted. If it is in a later ledger,
+that ledger is deleted, or was read to its end before the span: offsets do not tell where a ledger ends. Then a loss is
+reported although nothing may be lost, rather than that a loss is hidden.
 """
 
 from enum import Enum, unique
@@ -137,7 +139,7 @@ class SparkSpan(StateMachine, chart=CHART):
         self._is_compacted = is_compacted
 
     def is_after_deletion(self, event: FirstMessage, now: float) -> bool:
-        """Return whether the subscription was moved and the ledger at the start of the span has been deleted."""
+        """Return whether the subscription was moved, and the ledger at the start is deleted, or was read to its end."""
         return (
             self._moved is not None and self._start != TOPIC_START and event.position.ledger_id > self._start.ledger_id
         )
