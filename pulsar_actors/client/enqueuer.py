@@ -128,6 +128,8 @@ class SendQueueEnqueuer(Enqueuer):
             if self._codec is None and len(payload) <= send_queue.small and len(buffer) < send_queue.locked_from:
                 if type(tag) is MessageHeader:  # as `put` does, without its call
                     send_queue.had_headers = True
+                    if tag.transaction is not None:
+                        send_queue.transactional = True
                 buffer.extend((payload, tag))
                 if len(buffer) >= send_queue.notify_at:
                     self.appended()

@@ -332,8 +332,6 @@ class Producer(SendPath, Handle[AnySendingState]):
 
         work = work_in(transaction, self._client)
         refuse_unless_persistent(self._topic)
-        for state in self._state.members():
-            state.send_queue.transactional = True
         return work
 
     def _intercepted(

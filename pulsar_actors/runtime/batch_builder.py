@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from pulsar_actors.exceptions import MessageTooBig, PulsarException
+from pulsar_actors.exceptions import InternalError, MessageTooBig, PulsarException
 from pulsar_actors.machines.trackers.batching import (
     BatchLimits,
     PlannedBatch,
@@ -207,6 +207,7 @@ class BatchBuilder:
 
     def pack(self, limits: BatchLimits | None) -> None:
         """Pack all messages. `limits` are the limits of a batch; None if messages are not batched."""
+        self._refuse_to_drop_transactions()
         settings = self._batch_settings
         is_usual = settings.codec == NONE and not settings.in_chunks and settings.keys is None
         if limits is None and is_usual and self._producer.transaction is None:
@@ -214,6 +215,13 @@ class BatchBuilder:
             return
         for batch in self._plan(limits):
             self._pack_or_split(batch)
+
+    def _refuse_to_drop_transactions(self) -> None:
+        """Raise if a message of a transaction would be sent in none: readers would see it at once, and for ever."""
+        if self._producer.transaction is None and self._messages.has_headers:
+            for tag in self._messages.tags:
+                if type(tag) is MessageHeader and tag.transaction is not None:
+                    raise InternalError(f"a message of {tag.transaction!r} was about to be sent in no transaction")
 
     def _pack_usual_singles(self) -> None:
         """Pack messages that are not batched, nor compressed, chunked or encrypted, in less time."""

@@ -262,7 +262,7 @@ class SendQueue:
         self.waiting = WaiterQueue()
         self.locked_from = NEVER  # from this length of the buffer on, callers take the lock
         self.small = largest_uncounted(limits)
-        self.transactional = False  # True from the first message on that is sent in a transaction
+        self.transactional = False  # set before the first message of a transaction is appended
         self._measure_room()
 
     def put(self, payload: bytes, tag: object) -> bool:
@@ -270,6 +270,8 @@ class SendQueue:
         buffer = self.buffer
         if type(tag) is MessageHeader:
             self.had_headers = True
+            if tag.transaction is not None:
+                self.transactional = True
         if len(buffer) >= self.locked_from:
             self._put_locked(payload, tag)
         else:
@@ -278,7 +280,7 @@ class SendQueue:
         return (len(buffer) >= self.notify_at or self._bytes >= self._notify_at_bytes) and self.must_notify()
 
     def put_many(self, payloads: Sequence[bytes], tags: Sequence[object]) -> tuple[int, bool]:
-        """Enqueue the first of these messages, as many as there is room for.
+        """Enqueue the first of these messages, as many as there is room for. All are in one transaction, or in none.
 
         Return their number, and whether the actor has to be notified. Raises LimitReached if there is room for none.
         """
@@ -287,6 +289,9 @@ class SendQueue:
         flat[::2], flat[1::2] = payloads, tags
         if not self.had_headers:
             self.had_headers = MessageHeader in map(type, tags)
+        first = tags[0]
+        if type(first) is MessageHeader and first.transaction is not None:
+            self.transactional = True
         with self._lock:
             places = self._quota.places(len(buffer) >> 1)
             if not places:

@@ -22,6 +22,14 @@ from tests.support.admin import Admin
 from tests.support.life import until
 
 
+def values(reader: pulsar.Reader) -> list[bytes]:
+    """Read what the topic shows now."""
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(10_000).data())
+    return found
+
+
 class Refusing(pulsar.ProducerInterceptor):
     """Lets no message be built."""
 
@@ -174,3 +182,30 @@ def test_an_acknowledgement_whose_caller_is_suspended_until_the_timeout_of_its_t
             acknowledged.result(timeout=10)
         consumer.negative_acknowledge(second)
         assert {consumer.receive(timeout_millis=10_000).data() for _ in range(2)} == {b"first", b"second"}
+
+
+@pytest.mark.parametrize("how", ["send", "send_async", "send_many"])
+def test_the_first_messages_of_partitions_without_a_producer_are_in_their_transaction(
+    broker: EmbeddedBroker, how: str
+) -> None:
+    topic = f"persistent://public/default/lazy-{how}"
+    broker.create_topic(topic, 3)
+    with pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer(
+            topic, lazy_start_partitioned_producers=True, message_router=lambda message, _: int(message.data())
+        )
+        transaction = client.new_transaction()
+        contents = [b"0", b"1", b"2"]
+        if how == "send":
+            for content in contents:
+                producer.send(content, transaction=transaction)
+        elif how == "send_async":
+            for sent in [producer.send_async(content, transaction=transaction) for content in contents]:
+                sent.result(timeout=30)
+        else:
+            producer.send_many(contents, transaction=transaction).result(timeout=30)
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        assert values(reader) == []
+        transaction.abort()
+        producer.send_many(contents).result(timeout=30)
+        assert sorted(values(reader)) == contents

@@ -8,11 +8,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_actors.exceptions import MessageTooBig
+from pulsar_actors.exceptions import InternalError, MessageTooBig
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.runtime import batch_builder
 from pulsar_actors.runtime.message_crypto import ProducerKeys
-from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, UnbatchableOptions, reply_of
+from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, UnbatchableOptions, reply_of, tag_in
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.compression import decompress
 from pulsar_actors.wire.entries import Entry, decode_entry
@@ -407,6 +407,17 @@ def test_the_transaction_of_messages_is_in_each_command_and_in_each_entry(
     assert {transaction_in(command) for command, _ in sent} == {transaction}
     assert {transaction_in(entry.metadata) for _, entry in sent} == {transaction}
     assert [item.transaction for item in builder.items] == [transaction] * len(builder.items)  # type: ignore[attr-defined]
+
+
+def test_a_message_of_a_transaction_is_never_packed_without_it() -> None:
+    transaction = object()
+    settings = batch_builder.BatchBuilderSettings(CompressionType.NONE, None, by_key=False, in_chunks=False)
+    batch = together(said(), OutgoingMessages([b"in"], [tag_in(transaction, "reply")]))
+    for limits in (None, BatchLimits(10, 10_000)):
+        builder = batch_builder.BatchBuilder(batch, range(2), PLAIN, batch_builder.send_encoder(PLAIN), settings, NOW)
+        with pytest.raises(InternalError, match="in no transaction"):
+            builder.pack(limits)
+        assert builder.items == []
 
 
 def test_messages_in_no_transaction_do_not_name_one() -> None:
