@@ -320,9 +320,9 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return self.pending.is_late(now)
 
     def fail_late(self, event: SendTimeoutDue, now: float) -> Effects:
-        """Fail all batches, in order, because none may overtake a failed one."""
+        """Fail all plain batches, in order, because none may overtake a failed one. Transactions end with their own."""
         failure = last_failure_text(self.last_error)
-        late = [Fail(one.token, _late(one, failure)) for one in self.pending.fail_all()]
+        late = [Fail(one.token, _late(one, failure)) for one in self.pending.fail_plain()]
         return [*late, *self._finished_flushes()]
 
     def watch_again(self, event: SendTimeoutDue, now: float) -> Effects:

@@ -1121,6 +1121,16 @@ def test_a_receipt_for_what_was_dropped_with_its_transaction_completes_nothing()
     assert [stored.token for stored in completed.items] == ["plain"]
 
 
+def test_a_plain_message_behind_a_transaction_has_its_send_timeout_and_fails_alone() -> None:
+    stage = ready()
+    publish_in(stage, TransactionId(0, 0), "of a transaction")
+    stage.publish("plain")
+    assert SendTimeoutDue in stage.timers
+    (late,) = stage.wait(SendTimeoutDue)
+    assert late.token == "plain"
+    assert len(stage.machine.pending) == 1
+
+
 def test_a_message_in_a_transaction_has_no_send_timeout() -> None:
     stage = ready()
     publish_in(stage, TransactionId(0, 0), "a")

@@ -25,6 +25,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
@@ -349,6 +350,13 @@ class PendingMessages(Generic[T]):
     def _transactional(self) -> Iterator[TransactionalSend[T]]:
         return (item for item in (*self._written, *self._waiting) if isinstance(item, TransactionalSend))
 
+    def fail_plain(self) -> list[FailedSend]:
+        """Fail everything but the parts of transactions, in order."""
+        return self._fail_some(list(self._plain()))
+
+    def _plain(self) -> Iterator[PendingSend[T]]:
+        return (item for item in chain(self._written, self._waiting) if not isinstance(item, TransactionalSend))
+
     def _fail_some(self, items: Sequence[PendingSend[T]]) -> list[FailedSend]:
         ended = set(map(id, items))
         self._waiting = [item for item in self._waiting if id(item) not in ended]
@@ -370,15 +378,16 @@ class PendingMessages(Generic[T]):
         return failed
 
     def next_deadline(self) -> float | None:
-        """Return the deadline of the head, which has waited longest."""
-        if self._written:
-            return self._written[0].deadline
-        return self._waiting[0].deadline if self._waiting else None
+        """Return the deadline of the first plain item, which has waited longest."""
+        head = self._written[0] if self._written else self._waiting[0] if self._waiting else None
+        if isinstance(head, TransactionalSend):
+            head = next(self._plain(), None)
+        return None if head is None else head.deadline
 
     def is_late(self, now: float) -> bool:
-        """Return whether the deadline of the head has passed.
+        """Return whether the deadline of the first plain item has passed.
 
-        Then all items must fail, because none may overtake a failed one.
+        Then all plain items must fail, because none may overtake a failed one.
         """
         deadline = self.next_deadline()
         return deadline is not None and deadline <= now
