@@ -53,7 +53,7 @@ from pulsar_actors.wire.protobuf import readable, signed
 from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.topic_position import TopicPosition
 
-__all__ = ["SCHEMA", "Columns", "MessageTable", "OwnMetadata", "needs_types", "schema_with"]
+__all__ = ["SCHEMA", "Columns", "MessageTable", "OwnMetadata", "may_be_typed", "needs_types", "schema_with"]
 
 
 class Columns:
@@ -128,6 +128,11 @@ def needs_types(schema: StructType) -> bool:
         field.dataType.simpleString() not in {"binary", "string"} if field.name == "value" else field.name not in _TYPES
         for field in schema.fields
     )
+
+
+def may_be_typed(schema: StructType) -> bool:
+    """Return whether a query has a column that the schema of a topic may give: its meaning depends on no other one."""
+    return "value" in schema.fieldNames() or needs_types(schema)
 
 
 def _is_typed(field: StructField, types: Mapping[str, ColumnType]) -> bool:

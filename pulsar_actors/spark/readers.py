@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from pulsar_actors.exceptions import InvalidConfiguration
-from pulsar_actors.spark.columns import Columns, needs_types
+from pulsar_actors.spark.columns import Columns
 from pulsar_actors.spark.micro_batches import MicroBatchStream
 from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import ReadOptions
@@ -72,7 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of `spark.readStream`, for one query."""
 
     def __init__(
-        self, texts: Mapping[str, str], schema: StructType, typed: Callable[[], TopicColumns | None] | None
+        self, texts: Mapping[str, str], schema: StructType, typed: Callable[[StructType], TopicColumns | None] | None
     ) -> None:
         self._texts = texts
         self._schema = schema
@@ -83,7 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @cached_property
     def _options_and_columns(self) -> tuple[ReadOptions, Columns]:
         options = ReadOptions.parse(self._texts, is_stream=True)
-        typed = self._typed() if self._typed is not None and needs_types(self._schema) else None
+        typed = None if self._typed is None else self._typed(self._schema)
         return options, Columns(self._schema, typed)
 
     # On the driver.
