@@ -1,16 +1,18 @@
 """The `Producer` of asyncio."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.asyncio.completions import LoopReply
 from pulsar_actors.asyncio.handle import Handle, sync_transaction
-from pulsar_actors.client.enqueuer import MESSAGES_AT_ONCE, SendQueueEnqueuer, Share
+from pulsar_actors.client.enqueuer import SendQueueEnqueuer, Share
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer as SyncProducer
+from pulsar_actors.client.send_many import as_failure
 from pulsar_actors.client.stats import ProducerStats
 from pulsar_actors.exceptions import LimitReached, PulsarException
 from pulsar_actors.runtime.send_queue import SendQueue
@@ -101,8 +103,7 @@ class Producer(Handle[SyncProducer]):
                     await self._enqueue_later(enqueuer, payload, tag)
         except BaseException as error:
             stored.cancel()
-            if isinstance(error, Exception):
-                self._handle.refused(tag, error)
+            self._handle.refused(tag, as_failure(error))
             raise
         try:
             return await stored
@@ -136,14 +137,16 @@ class Producer(Handle[SyncProducer]):
             self._binding.completions()  # raises
         in_transaction = None if transaction is None else sync_transaction(transaction)
         call, shares = self._handle.prepare_many(contents, ids=ids, transaction=in_transaction)
+        pieces = deque(piece for share in shares for piece in share.pieces())
         try:
             if self._waits:
                 async with self._for_room:  # without a step of the loop, unless others wait for room
-                    await self._enqueue_shares(shares)
+                    await self._enqueue(pieces)
             else:
-                await self._enqueue_shares(shares)
+                await self._enqueue(pieces)
         except asyncio.CancelledError as error:
-            call.forget()
+            for enqueuer, _, tags in pieces:
+                enqueuer.refuse(tags, as_failure(error))
             error.args = error.args or (QUEUED_IN_PART,)
             raise
         try:
@@ -166,22 +169,29 @@ class Producer(Handle[SyncProducer]):
         send_queue.wait_for_room(room)
         return room.future
 
-    async def _enqueue_shares(self, shares: Sequence[Share]) -> None:
-        """Enqueue the messages of `send_many`, and fail those that a queue does not take, with those behind them."""
+    async def _enqueue(self, pieces: deque[Share]) -> None:
+        """Enqueue the messages of `send_many`, and fail those that a queue does not take, with those behind them.
+
+        What is left in `pieces` is not queued yet.
+        """
         refused: dict[SendQueueEnqueuer, Exception] = {}
-        for enqueuer, payloads, tags in shares:
-            taken = 0
-            while taken < len(payloads) and enqueuer not in refused:
-                piece = slice(taken, taken + MESSAGES_AT_ONCE)
-                try:
-                    taken += enqueuer.try_enqueue_many(payloads[piece], tags[piece])
-                except PulsarException as error:
-                    if isinstance(error, LimitReached) and self._waits:
-                        await asyncio.shield(self._room_in(enqueuer.send_queue))
-                    else:
-                        refused[enqueuer] = error
-            if taken < len(payloads):
-                enqueuer.refuse(tags[taken:], refused[enqueuer])
+        while pieces:
+            enqueuer, payloads, tags = pieces[0]
+            if enqueuer in refused:
+                enqueuer.refuse(tags, refused[enqueuer])
+                pieces.popleft()
+                continue
+            try:
+                taken = enqueuer.try_enqueue_many(payloads, tags)
+            except PulsarException as error:
+                if isinstance(error, LimitReached) and self._waits:
+                    await asyncio.shield(self._room_in(enqueuer.send_queue))
+                else:
+                    refused[enqueuer] = error
+            else:
+                pieces.popleft()
+                if taken < len(payloads):
+                    pieces.appendleft(Share(enqueuer, payloads[taken:], tags[taken:]))
 
     async def _enqueue_later(self, enqueuer: SendQueueEnqueuer, payload: bytes, tag: object) -> None:
         try:

@@ -8,12 +8,13 @@ A message is passed as its payload and its tag: see `send_queue.py`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
 from pulsar_actors.client.send_callbacks import SendCallbacks
+from pulsar_actors.client.send_many import as_failure
 from pulsar_actors.compiling import mypyc_attr
 from pulsar_actors.exceptions import LimitReached, ProcessForked, PulsarException
 from pulsar_actors.named_tuple import NamedTuple
@@ -72,6 +73,12 @@ class Share(NamedTuple):
     enqueuer: "SendQueueEnqueuer"
     payloads: Sequence[bytes]
     tags: Sequence[object]
+
+    def pieces(self) -> "Iterator[Share]":
+        """Divide it into messages that enter the queue in one step."""
+        for start in range(0, len(self.payloads), MESSAGES_AT_ONCE):
+            stop = start + MESSAGES_AT_ONCE
+            yield Share(self.enqueuer, self.payloads[start:stop], self.tags[start:stop])
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -177,8 +184,9 @@ class SendQueueEnqueuer(Enqueuer):
                         if not self._waits:
                             raise
                         self._wait_for_room()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             self.interrupted()
+            self.refuse(tags[taken:], as_failure(error))
             raise
         except ProcessForked:
             raise

@@ -15,7 +15,7 @@ from pulsar_actors.client.producer_interceptors import ProducerInterceptors
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_state import AnySendingState, ProducerState
 from pulsar_actors.client.schema import BytesSchema
-from pulsar_actors.client.send_many import SendManyCall, as_list
+from pulsar_actors.client.send_many import SendManyCall, as_failure, as_list
 from pulsar_actors.client.send_path import SendPath
 from pulsar_actors.client.validation import callback as callable_of
 from pulsar_actors.client.validation import flag, optional
@@ -131,7 +131,7 @@ class Producer(SendPath, Handle[AnySendingState]):
                 payload, tag = self._message(content, message_options, done)
         try:
             self._enqueuer.enqueue_and_flush(payload, tag, done)
-        except PulsarException as error:
+        except Exception as error:
             self._send_callbacks.refuse((tag,), error)  # an interceptor's future may have replaced the reply
             raise
         return self._state.engine.block(done, None, f"send() to {self._topic}")
@@ -211,8 +211,8 @@ class Producer(SendPath, Handle[AnySendingState]):
         payload, tag = self._message_in(reply, content, message_options)
         try:
             return self._enqueuer.enqueuer_for(payload, tag), payload, tag
-        except BaseException:
-            reply.end(None)
+        except Exception as error:
+            self._send_callbacks.refuse((tag,), error)
             raise
 
     def prepare_many(
@@ -315,9 +315,9 @@ class Producer(SendPath, Handle[AnySendingState]):
         payload, tag = self._message_in(reply, content, message_options)
         try:
             self._enqueuer.enqueue(payload, tag)
-        except PulsarException as error:
+        except Exception as error:
             self._send_callbacks.refuse((tag,), error)
-            if not self._is_outcome(error):
+            if not (isinstance(error, PulsarException) and self._is_outcome(error)):
                 raise
         return reply if callback is None else None
 
@@ -366,32 +366,30 @@ class Producer(SendPath, Handle[AnySendingState]):
         """Divide the messages of a call among the queues, which then know the call. None, if the producer is closed."""
         try:
             shares = self._enqueuer.shares(payloads, tags) if payloads else []
-        except PulsarException as error:
-            if not self._is_outcome(error):
-                raise
-            call.open_in(self._send_callbacks)
-            self._send_callbacks.refuse(tags, error)
-            return []
-        try:
             for share in shares:
                 call.open_in(share.enqueuer.send_callbacks)
-        except KeyboardInterrupt:
-            call.forget()
-            raise
+        except BaseException as error:
+            call.open_in(self._send_callbacks)
+            self._send_callbacks.refuse(tags, as_failure(error))
+            if not (isinstance(error, PulsarException) and self._is_outcome(error)):
+                raise
+            return []
         return shares
 
     def _enqueue_shares(self, call: SendManyCall, shares: Sequence[Share]) -> "Future[Any]":
         refused: dict[SendQueueEnqueuer, Exception] = {}
+        remaining = iter(shares)
         try:
-            for enqueuer, payloads, tags in shares:
+            for enqueuer, payloads, tags in remaining:
                 if enqueuer in refused:  # the order of a partition stays
                     enqueuer.refuse(tags, refused[enqueuer])
                     continue
                 error = enqueuer.enqueue_many(payloads, tags)
                 if error is not None:
                     refused[enqueuer] = error
-        except BaseException:
-            call.forget()
+        except BaseException as error:
+            for enqueuer, _, tags in remaining:
+                enqueuer.refuse(tags, as_failure(error))
             raise
         return call.future
 

@@ -16,11 +16,11 @@ from itertools import count, islice, repeat
 from typing import Any, Final, Protocol
 
 from pulsar_actors.client.message_id import MessageId, ids_of_batch
-from pulsar_actors.exceptions import InvalidArgument, SendManyFailed
+from pulsar_actors.exceptions import InvalidArgument, PulsarException, SendManyFailed
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 
-__all__ = ["OpenCalls", "SendManyCall", "as_list", "call_number"]
+__all__ = ["OpenCalls", "SendManyCall", "as_failure", "as_list", "call_number"]
 
 _POSITION_BITS: Final = 32
 _ONE_CONTENT: Final[tuple[type, ...]] = (str, bytes, bytearray, memoryview, dict)
@@ -61,11 +61,6 @@ class SendManyCall:
         owner.calls[self._number] = self
         self._open_in.append(owner)
 
-    def forget(self) -> None:
-        """Complete nothing any more: the caller was interrupted, and has no future."""
-        for owner in self._open_in:
-            owner.calls.pop(self._number, None)
-
     def consecutive(self, replies: Sequence[object], at: int) -> int:
         """Return how many of the replies, from one of them on, are consecutive messages of this call."""
         first: Any = replies[at]
@@ -81,8 +76,7 @@ class SendManyCall:
             if self._ids is not None and ids is not None:
                 position = tag - self.tags.start
                 self._ids[position : position + messages] = ids
-            self._left -= messages
-            is_over = not self._left
+            is_over = self._count_down(messages)
         if is_over:
             self._end()
 
@@ -94,8 +88,7 @@ class SendManyCall:
                 self._errors[position] = outcome
             elif self._ids is not None:
                 self._ids[position] = outcome
-            self._left -= 1
-            is_over = not self._left
+            is_over = self._count_down(1)
         if is_over:
             self._end()
 
@@ -108,8 +101,15 @@ class SendManyCall:
     def _intercepted(self, tag: int, reply: Any) -> None:  # noqa: ANN401 - a future, which is done
         self.ended(tag, reply.exception() or reply.result())
 
+    def _count_down(self, messages: int) -> bool:
+        """Return whether these were the last. One that was queued as Ctrl-C came may count as refused, and as sent."""
+        was_open = self._left > 0
+        self._left -= messages
+        return was_open and self._left <= 0
+
     def _end(self) -> None:
-        self.forget()
+        for owner in self._open_in:
+            owner.calls.pop(self._number, None)
         settle(self.future, self._outcome())
 
     def _outcome(self) -> object:
@@ -124,6 +124,11 @@ class SendManyCall:
         error.errors, error.ids = dict(sorted(errors.items())), self._ids
         error.__cause__ = errors[first]
         return error
+
+
+def as_failure(error: BaseException) -> Exception:
+    """Return what a message fails with whose caller was interrupted before it was queued."""
+    return error if isinstance(error, Exception) else PulsarException(str(error) or type(error).__name__)
 
 
 def as_list(contents: object) -> list[Any]:

@@ -74,7 +74,7 @@ class TransactionWork:
         with self._lock:
             self._begun -= 1
             if isinstance(error, Exception) and self._failure is None:
-                self._failure = copy_error(error)
+                self._failure = copy_error(error) if isinstance(error, PulsarException) else error
             report = self._take_report()
         if report is not None:
             report(self._failure)

@@ -22,6 +22,7 @@ from pulsar_actors.exceptions import (
     ProducerQueueIsFull,
     SendManyFailed,
     Timeout,
+    TransactionHasOperationFailed,
 )
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendReceipt
 from tests.support.life import until
@@ -146,6 +147,32 @@ def test_a_cancelled_send_of_many_sends_what_is_in_the_queue_and_no_more(
             got = [(await reader.read_next()).data() for _ in range(6)]
             assert state_of(producer._handle).send_callbacks.calls == {}
             assert got == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_send_that_is_cancelled_in_the_wait_for_room_does_not_keep_its_transaction_open(
+    broker: EmbeddedBroker, topic: str, run: Run, *, many: bool
+) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            options: dict[str, Any] = {"batching_enabled": True, "max_pending_messages": 1, "block_if_queue_full": True}
+            producer = await client.create_producer(topic, **options)
+            transaction = await client.new_transaction()
+            stalled = broker.faults.on(CommandSendReceipt).stall()
+            first = asyncio.ensure_future(producer.send(b"0"))
+            await happens(lambda: producer.stats().pending == 1)
+            send = producer.send_many([b"1"], transaction=transaction) if many else None
+            waiting = asyncio.ensure_future(send or producer.send(b"1", transaction=transaction))
+            await happens(producer._for_room.locked)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            stalled.release()
+            await first
+            with pytest.raises(TransactionHasOperationFailed):
+                await asyncio.wait_for(transaction.commit(), SOON)
 
     run(main)
 

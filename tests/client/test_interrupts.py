@@ -131,6 +131,18 @@ def test_an_interrupted_send_of_many_sends_what_is_in_the_queue_and_no_more(
     assert [reader.read_next(int(1000 * SOON)).data() for _ in range(7)] == [b"a", b"b", b"c", b"d", b"e", b"f", b"g"]
 
 
+def test_an_interrupted_send_of_many_does_not_keep_its_transaction_open(
+    broker: EmbeddedBroker, client: pulsar.Client
+) -> None:
+    producer = client.create_producer("t", batching_enabled=True, max_pending_messages=3, block_if_queue_full=True)
+    transaction = client.new_transaction()
+    fault = broker.faults.on(pb.CommandSendReceipt).stall()
+    interrupt(lambda: producer.send_many([b"a", b"b", b"c", b"no room"], transaction=transaction))
+    fault.release()
+    with pytest.raises(pulsar.TransactionHasOperationFailed):
+        transaction.commit_async().result(SOON)
+
+
 def test_an_interrupted_send_goes_on_and_the_next_one_works(broker: EmbeddedBroker, client: pulsar.Client) -> None:
     consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
     fault = broker.faults.on(pb.CommandSendReceipt).stall()

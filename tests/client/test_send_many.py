@@ -375,9 +375,10 @@ def test_a_message_of_another_that_stands_where_one_is_missing_is_not_taken_for_
     assert [None if one is None else one.batch_index() for one in error.ids] == [0, 1, None, 3, 4, 5]
 
 
-def test_the_end_of_a_message_whose_caller_was_interrupted_is_nobodys() -> None:
+def test_a_call_ends_once_though_messages_are_queued_that_count_as_refused() -> None:
     call, callbacks, replies = complete([0, 1, 2])
-    call.forget()
-    callbacks([(replies, SentTo((ENTRY,), batched=True, size=7)), ([call.tags[3]], pulsar.Timeout("late"))])
-    assert (callbacks.sent, callbacks.failed) == (3, 1)
+    callbacks.refuse(call.tags[2:], pulsar.Interrupted("by Ctrl-C"))
     assert not call.future.done()
+    callbacks([(replies, SentTo((ENTRY,), batched=True, size=7))])
+    assert list(failure(call.future).errors) == [2, 3, 4, 5]
+    assert callbacks.calls == {}

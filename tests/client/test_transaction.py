@@ -209,3 +209,19 @@ def test_the_first_messages_of_partitions_without_a_producer_are_in_their_transa
         transaction.abort()
         producer.send_many(contents).result(timeout=30)
         assert sorted(values(reader)) == contents
+
+
+@pytest.mark.parametrize("call", ["send", "send_async", "send_many"])
+def test_a_router_that_fails_does_not_keep_a_transaction_open(broker: EmbeddedBroker, call: str) -> None:
+    def router(message: pulsar.Message, partitions: int) -> int:
+        raise ValueError("no way")
+
+    Admin(broker.web_url).create_partitioned(f"persistent://public/default/{call}", 2)
+    with pulsar.Client(broker.service_url) as client:
+        routed = pulsar.PartitionsRoutingMode.CustomPartition
+        producer = client.create_producer(call, message_routing_mode=routed, message_router=router)
+        transaction = client.new_transaction()
+        with pytest.raises(ValueError, match="no way"):
+            getattr(producer, call)([b"x"] if call == "send_many" else b"x", transaction=transaction)
+        with pytest.raises(pulsar.TransactionHasOperationFailed):
+            transaction.commit_async().result(timeout=10)
