@@ -332,6 +332,8 @@ class Producer(SendPath, Handle[AnySendingState]):
 
         work = work_in(transaction, self._client)
         refuse_unless_persistent(self._topic)
+        for state in self._state.members():  # to be flushed before the end, whatever batch the message joins
+            work.producers.setdefault(state.address, None)
         return work
 
     def _intercepted(

@@ -95,6 +95,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._largest = DEFAULT_MAX_MESSAGE_SIZE
         self._fill = 0  # the number of the batching delay that is running: an earlier one is stale
         self._was_due = False  # whether only a registration kept an incomplete batch from being sent
+        self._flushes: tuple[Future[None], ...] = ()  # those that wait for a registration
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
         self._encoding: tuple[ProducerFields, SendEncoder] | None = None  # those of the first message, and later ones
 
@@ -113,8 +114,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def call(self, message: object) -> None:
         """Handle a request of a caller."""
         if isinstance(message, FlushAll):
+            self._flushes += (message.done,)
             self._take(incomplete=True)
-            self.feed(Flush(message.done))
         elif isinstance(message, TransactionRegistered):
             self._take(incomplete=self._was_due)
         else:
@@ -146,10 +147,12 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         """Send the messages in the queue, and refuse further ones: a close does not wait for callers that go on."""
         self._take(incomplete=True)
         self._send_queue.end(not_sent_error(self.machine.ending))
+        self._feed_flushes()
 
     def end(self, error: PulsarException) -> None:
         """Fail the messages in the queue, and refuse further ones."""
         self._send_queue.end(not_sent_error(error))
+        self._feed_flushes()
         super().end(error)
 
     def abandon(self, bug: InternalError) -> None:
@@ -170,6 +173,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def _take(self, *, incomplete: bool) -> None:
         """Send full batches and messages that are not batched, or everything. The rest waits for the batching delay."""
         if self._send_queue.closed is not None:  # a caller that enqueues now sees that too, and fails its message
+            self._feed_flushes()
             return
         messages = self._send_queue.begin_take()
         if self._send_queue.transactional and messages.has_headers:
@@ -178,8 +182,16 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         else:
             self._publish_complete(messages, None, incomplete=incomplete)
             is_blocked = False
+        if not is_blocked:
+            self._feed_flushes()
         if not self._send_queue.idle_if_empty() and not is_blocked:
             self._wait_for_more()
+
+    def _feed_flushes(self) -> None:
+        """Let the machine flush: all that was enqueued before is pending there, or has failed."""
+        flushes, self._flushes = self._flushes, ()
+        for done in flushes:
+            self.feed(Flush(done))
 
     def _publish_complete(
         self, messages: OutgoingMessages, transaction: TransactionId | None, *, incomplete: bool

@@ -225,3 +225,24 @@ def test_a_router_that_fails_does_not_keep_a_transaction_open(broker: EmbeddedBr
             getattr(producer, call)([b"x"] if call == "send_many" else b"x", transaction=transaction)
         with pytest.raises(pulsar.TransactionHasOperationFailed):
             transaction.commit_async().result(timeout=10)
+
+
+def test_a_commit_waits_for_no_batching_delay(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer("delays", batching_enabled=True, batching_max_publish_delay_ms=60_000)
+        plain = producer.send_async(b"plain")
+        with client.new_transaction() as transaction:
+            producer.send_async(b"joins the batch that is being filled", transaction=transaction)
+            transaction.commit_async().result(timeout=10)
+        assert plain.done()
+
+
+def test_a_flush_waits_for_messages_whose_topic_is_being_registered(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer("flushed")
+        transaction = client.new_transaction()
+        broker.faults.on(CommandAddPartitionToTxn).delay(0.2)
+        sent = [producer.send_async(b"1", transaction=transaction), producer.send_async(b"2")]
+        producer.flush()
+        assert all(one.done() for one in sent)
+        transaction.abort()
