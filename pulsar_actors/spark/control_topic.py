@@ -27,7 +27,23 @@ from pulsar_actors.exceptions import ConsumerBusy, InvalidMessage, ProducerBusy,
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.transaction_id import TransactionId
 
-__all__ = ["ABORTING", "BEGAN", "COMMITTING", "LOOKING", "OPENED", "WRITTEN", "ControlTopic", "Record"]
+__all__ = [
+    "ABORTING",
+    "ATTEMPTS_SUFFIX",
+    "BEGAN",
+    "COMMITTING",
+    "CONTROL_SUFFIX",
+    "LOOKING",
+    "OPENED",
+    "WRITTEN",
+    "ControlTopic",
+    "Record",
+]
+
+CONTROL_SUFFIX: Final = "-spark-exactly-once"
+"""The end of the name of a control topic, unless it is chosen."""
+ATTEMPTS_SUFFIX: Final = "-attempts"
+"""The end of the name of the topic of attempts, after that of the control topic."""
 
 OPENED: Final = "opened"
 BEGAN: Final = "began"

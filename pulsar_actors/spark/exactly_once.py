@@ -60,8 +60,10 @@ from pulsar_actors.spark.client_pool import refusal_about
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.control_topic import (
     ABORTING,
+    ATTEMPTS_SUFFIX,
     BEGAN,
     COMMITTING,
+    CONTROL_SUFFIX,
     LOOKING,
     OPENED,
     WRITTEN,
@@ -124,7 +126,7 @@ class ExactlyOnce(NamedTuple):
                     "exactlyOnce=true needs a controlTopic, if topics are chosen row by row: a small topic for records "
                     "of what is written"
                 )
-            control = f"{topic}-spark-exactly-once"
+            control = f"{topic}{CONTROL_SUFFIX}"
         name = TopicName.parse(control)
         for one in (topic, name):
             if one is not None and not one.is_persistent:
@@ -162,7 +164,7 @@ class ExactlyOnce(NamedTuple):
 
     def _topics(self, client: Client) -> tuple[ControlTopic, ControlTopic]:
         """Return the control topic and that of attempts; of partitioned topics, the first partitions."""
-        names = self.control_topic, f"{self.control_topic}-attempts"
+        names = self.control_topic, f"{self.control_topic}{ATTEMPTS_SUFFIX}"
         control, attempts = (client.get_topic_partitions(name)[0] for name in names)
         seconds = self.timeout.total_seconds()
         return ControlTopic(client, control, seconds), ControlTopic(client, attempts, seconds)

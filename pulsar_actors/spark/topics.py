@@ -12,6 +12,7 @@ from pulsar_actors.client.client import Client, context_of
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, TopicNotFound
 from pulsar_actors.machines.trackers.subscribed_topics import TopicPattern
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.spark.control_topic import ATTEMPTS_SUFFIX, CONTROL_SUFFIX
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetTopicsOfNamespace, CommandPartitionedTopicMetadata
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -19,6 +20,7 @@ __all__ = ["TopicChoice"]
 
 
 _NOT_STORED: Final = "messages there are not stored and cannot be read later: only persistent topics store"
+_OF_CONTROL_TOPICS: Final = (CONTROL_SUFFIX, f"{CONTROL_SUFFIX}{ATTEMPTS_SUFFIX}")
 _OPTIONS: Final = ("topic", "topics", "topicspattern")
 
 NamespaceLister: TypeAlias = Callable[[str], set[str]]
@@ -88,8 +90,10 @@ def _compiled(text: str) -> TopicPattern:
 
 
 def _matching(text: str, listed: NamespaceLister) -> list[TopicName]:
+    """List the topics that match a pattern, without control topics, which have no rows."""
     pattern = _compiled(text)
-    return [TopicName.parse(topic) for topic in pattern.sort(listed(pattern.namespace))]
+    names = [TopicName.parse(topic) for topic in pattern.sort(listed(pattern.namespace))]
+    return [name for name in names if not name.base.local_name.endswith(_OF_CONTROL_TOPICS)]
 
 
 def _partitions_of(client: Client, name: TopicName, listed: NamespaceLister) -> list[TopicName]:

@@ -64,3 +64,11 @@ def test_value_is_the_payload_if_the_schema_of_the_topic_has_no_such_text(
     client.create_producer(topic, schema=schema.AvroSchema(None, record(a=kind)))
     client.create_producer(topic).send(b"plain")
     assert read(embedded, topic, {"value": "string"}) == [{"value": "plain"}]
+
+
+def test_the_records_of_exactly_once_writing_match_no_pattern(embedded: Broker, client: Any, topic: str) -> None:
+    for name in ("a", "a-spark-exactly-once", "a-spark-exactly-once-attempts"):
+        client.create_producer(f"{topic}-{name}").send(name.encode())
+    source = PulsarDataSource({"service.url": embedded.service_url, "topicsPattern": f"{topic}-.*"})
+    spans = source.reader(StructType().add("value", "string")).partitions()
+    assert [span.topic.rpartition("/")[2] for span in spans] == [f"{topic.rpartition('/')[2]}-a"]
