@@ -146,9 +146,11 @@ class RowConverter:
 
 
 def record_fields(schema: StructType) -> list[StructField]:
-    """Return the columns that are fields, if rows are written as records: all but those of the message itself."""
-    of_messages = {*_COLUMN_TYPES, *_READ_ONLY_COLUMNS} - {"value"}
-    return [field for field in schema.fields if field.name not in of_messages]
+    """Return the columns that are fields, if rows are written as records: all but those with two underscores.
+
+    These say something of the message itself, and `RowConverter` refuses those that it does not know.
+    """
+    return [field for field in schema.fields if not field.name.startswith("__")]
 
 
 def _unknown_column_hint(name: str) -> str:

@@ -90,6 +90,7 @@ def test_rows_that_were_read_can_be_written(spark: Any, broker: Broker, traffic:
         ("select 1 as id", {"topic": "t"}, "no column value, but id"),
         ("select 'v' as value, 1 as id", {"topic": "t"}, "no place for the column id: put it into value"),
         ("select 'v' as value, 'k' as key", {"topic": "t"}, "no place for the column key: __key is one"),
+        ("select 1 as id, 'k' as __keys", {"topic": "t", "valueAs": "avro"}, "the column __keys: __key is one"),
         ("select 1 as value", {"topic": "t"}, "value is of type string or binary, not int"),
         ("select 'v' as value", {}, "Give the option topic, or a column __topic"),
         ("select 'v' as value", {"topic": "a//b"}, "is not the name of a topic"),
