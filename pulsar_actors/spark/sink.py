@@ -193,6 +193,8 @@ def _column(rows: list[Any], name: str) -> Sequence[object] | None:
 
     That costs a tenth of asking each row for the name, as all of it runs in C.
     """
+    if not all(issubclass(kind, tuple) for kind in set(map(type, rows))):
+        return None
     try:
         of_each = list(map(_fields, rows))
         if of_each.count(of_each[0]) < len(of_each):

@@ -206,3 +206,12 @@ def test_a_row_that_is_shorter_than_its_names_is_refused(embedded: Broker, topic
     id_and_value = Row("id", "value")
     with pytest.raises(pulsar_actors.InvalidArgument, match="no column value in a row of id, value"):
         sink(service_url=embedded.service_url, topic=topic)([id_and_value(1, "a"), id_and_value(2)])
+
+
+def test_what_only_looks_like_a_row_is_sent_by_its_names(embedded: Broker, topic: str) -> None:
+    class Fields(dict[str, str]):
+        __fields__ = ("value",)
+
+    sink(service_url=embedded.service_url, topic=topic, value="value")([Fields(value="a")])
+    with Traffic(embedded.service_url) as traffic:
+        assert traffic.texts(topic) == ["a"]
