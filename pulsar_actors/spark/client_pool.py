@@ -198,11 +198,21 @@ class TaskSender:
         Raise an error if messages of this task have failed.
         """
         producer = self._pooled.producer(topic, self._recipe)
+        if producer not in self._calls:
+            self._forget_closed()
         calls = self._calls.setdefault(producer, deque())
         _raise_failed(producer, calls)
         calls.append(producer.send_encoded(payloads, headers, self._transaction))
         self.messages += len(payloads)
         self.size += sum(map(len, payloads))
+
+    def _forget_closed(self) -> None:
+        """Forget the producers that the pool has closed: all their messages have ended."""
+        for producer, calls in list(self._calls.items()):
+            if not producer.is_open:
+                _raise_failed(producer, calls)
+                if not calls:
+                    del self._calls[producer]
 
     def finish(self) -> None:
         """Wait until all messages are stored. An exclusive producer is closed, as another worker may need its name."""

@@ -10,7 +10,7 @@ import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.exceptions import AlreadyClosed
 from pulsar_actors.spark import client_pool as pool_module
-from pulsar_actors.spark.client_pool import ClientPool, PooledClient, ProducerRecipe
+from pulsar_actors.spark.client_pool import ClientPool, PooledClient, ProducerRecipe, TaskSender
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from tests.spark.traffic import until
 
@@ -134,3 +134,16 @@ def test_a_task_waits_for_a_producer_name_that_is_in_use(
         close_while_waiting = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: other.close())
         monkeypatch.setattr(pool_module, "time", close_while_waiting)
         assert pooled.producer("named", ProducerRecipe(named)).producer_name() == "the name"
+
+
+def test_a_task_keeps_no_producers_that_the_pool_has_closed(
+    pool: ClientPool, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "MOST_PRODUCERS", 2)
+    with pool.lend(ClusterAccess({"service_url": url})) as pooled:
+        sender = TaskSender(pooled, {})
+        for number in range(20):
+            sender.send(f"topic-{number % 10}", [b"x"], [None])
+        assert len(sender._calls) <= 4
+        sender.finish()
+        assert sender.messages == 20
