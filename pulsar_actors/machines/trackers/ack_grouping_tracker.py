@@ -32,7 +32,7 @@ What must hold: no command ever covers a message that the user has not acknowled
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers import ack_set
@@ -146,6 +146,10 @@ MAX_ENTRIES = 1000
 """The most entries in one command."""
 
 
+_NOTHING_LEFT: Final[EntryMap[int]] = EntryMap()
+"""It stays empty. Most consumers have no transactions, and share it to save memory."""
+
+
 class AckGroupingTracker:
     """The acknowledgements of one consumer of one partition."""
 
@@ -169,7 +173,7 @@ class AckGroupingTracker:
         self.generation = Generation()
         self._unacknowledged: EntryMap[int] = EntryMap()  # also of complete ones: the broker may still refuse that
         self._withheld: EntryMap[int] = EntryMap()  # what the last delivery of a batch was without
-        self._left_by_transactions: EntryMap[int] = EntryMap()
+        self._left_by_transactions: EntryMap[int] = _NOTHING_LEFT
         self._held: dict[EntryKey, int] = {}
         self._cumulative: AckGroup | None = None  # without its receipts
         self._cumulative_receipts: list[AwaitedAck] = []
@@ -261,6 +265,8 @@ class AckGroupingTracker:
         left = messages if unacknowledged is None else messages & unacknowledged
         left = self._without_withheld(entry, left & self._held.get(entry, left))
         if left:
+            if self._left_by_transactions is _NOTHING_LEFT:
+                self._left_by_transactions = EntryMap()
             self._left_by_transactions.put(entry, messages)
         else:
             self._left_by_transactions.pop(entry)
