@@ -51,7 +51,7 @@ COMMITTING: Final = "committing"
 ABORTING: Final = "aborting"
 WRITTEN: Final = "written"
 LOOKING: Final = "looking"
-"""What a driver adds to a topic to see everything that was there before."""
+"""A record without content. A driver adds it to a topic, and has seen all earlier records when it reads it."""
 
 SUBSCRIPTION: Final = "spark-exactly-once"
 ATTEMPT_KEPT_MS: Final = 24 * 60 * 60 * 1000

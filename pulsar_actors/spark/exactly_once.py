@@ -113,7 +113,10 @@ class ExactlyOnce(NamedTuple):
     timeout: timedelta
     """That of the transactions, and so the longest time for a batch."""
     stream: str | None
-    """What the writers of a stream have in common: a hash of its checkpoint's path, or of its writerName."""
+    """The hash of a stream's checkpointLocation, or else of its writerName; None without either.
+
+    All writers of a stream have the same, in whatever process.
+    """
 
     @classmethod
     def checked(
