@@ -1,9 +1,11 @@
 """One run: a load starts, a fault comes and goes, the load goes on and ends, and its history is judged."""
 
+import logging
 import random
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import pulsar_actors as pulsar
@@ -11,7 +13,7 @@ from pulsar_actors.exceptions import Timeout
 from tests.chaos.faults import Fault
 from tests.chaos.load import CLIENT_OPTIONS, TRANSACTION_TIMEOUT, Load
 from tests.chaos.target import Target
-from tests.histories.history import Outcome, Sent
+from tests.histories.history import History, Outcome, Sent
 from tests.histories.promises import JUDGE, check, counts
 from tests.histories.recording import Recorder
 
@@ -43,6 +45,26 @@ class Ran(NamedTuple):
     broken: tuple[str, ...]
 
 
+@contextmanager
+def losses_noted(history: History) -> Iterator[None]:
+    """Note each connection that a client loses, at whatever time: what was not acknowledged comes again.
+
+    A busy machine may let a broker be silent for longer than the clients here wait, without the fault of the run.
+    """
+
+    class Losses(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.module == "connection_actor" and record.levelno == logging.WARNING:
+                history.disturb("fault")
+
+    log, losses = logging.getLogger("pulsar_actors"), Losses()
+    log.addHandler(losses)
+    try:
+        yield
+    finally:
+        log.removeHandler(losses)
+
+
 class Run:
     """One of them."""
 
@@ -61,7 +83,7 @@ class Run:
         target, history = self._target, self._recorder.history
         target.prepare(self._namespace)
         tls = "tls" in target.offers and (self._fault.needs == "tls" or self._dice.random() < 0.3)
-        with closing(target.client(tls=tls, **CLIENT_OPTIONS)) as client:
+        with losses_noted(history), closing(target.client(tls=tls, **CLIENT_OPTIONS)) as client:
             load = Load(self._recorder, client, self._namespace, transactions=self._dice.random() < 0.5)
             load.start()
             self._await(load, time.monotonic(), STARTING, "start")
@@ -79,7 +101,7 @@ class Run:
             time.sleep(CALM)
             self._broken += [f"{name} does not end" for name in load.stop(ENDING)]
             self._broken += [f"a worker failed: {error!r}" for error in load.errors]
-        with closing(target.client(tls=False, **CLIENT_OPTIONS)) as client:
+        with losses_noted(history), closing(target.client(tls=False, **CLIENT_OPTIONS)) as client:
             self._look(client, load)
         self._broken += check(history)
         return self._ran(recovery)

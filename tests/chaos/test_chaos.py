@@ -1,12 +1,14 @@
 """Whatever befalls a broker, or the network before it, nothing is lost, and the work goes on."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tests.chaos.faults import FAULTS, Fault, fault_of, is_possible
-from tests.chaos.run import Run
+from tests.chaos.run import Run, losses_noted
 from tests.chaos.target import ApacheCluster, ApachePulsar, EmbeddedProcess, Target
+from tests.histories.history import History
 
 SECONDS = 1.0
 SEED = 0
@@ -41,6 +43,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 @pytest.mark.parametrize("fault", [fault_of(name) for name in OF_THE_EMBEDDED_BROKER], ids=lambda fault: fault.name)
 def test_with_the_embedded_broker(embedded: Target, fault: Fault) -> None:
     assert Run(embedded, fault, SEED, SECONDS).play().broken == ()
+
+
+def test_a_connection_that_is_lost_without_the_fault_is_in_the_history(embedded: Target) -> None:
+    history = History()
+    with losses_noted(history), closing(embedded.client(tls=False)) as client:
+        producer = client.create_producer("lost-without-the-fault")
+        assert history.disturbed == []
+        for relay in embedded.relays:
+            relay.reset()
+        producer.send(b"after the loss")
+    assert [each.what for each in history.disturbed] == ["fault"]
 
 
 @pytest.mark.real_broker
