@@ -17,8 +17,8 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.send_callbacks import NO_MESSAGE_ID, SendCallback, SendCallbacks
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported, PulsarException
 from pulsar_actors.machines.state_machine import StateMachine
-from pulsar_actors.machines.transaction import ENDED_BY, State
-from pulsar_actors.machines.transaction_events import Abort, Commit, Leave
+from pulsar_actors.machines.transaction import State
+from pulsar_actors.machines.transaction_events import Abort, CloseTransaction, Commit, Leave
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import PendingCalls, SlimFuture
@@ -71,7 +71,8 @@ class Transaction:
     neither committed nor aborted holds back the readers of its topics until its timeout.
     """
 
-    _end_without_references: ClassVar[type[Abort] | type[Leave]] = Abort
+    _without_references: ClassVar[str] = "aborted"
+    """What becomes of one that is open when nobody refers to it any more."""
 
     def __init__(
         self, opened: "OpenedTransaction", engine: Engine, pending_calls: PendingCalls, client: object
@@ -88,7 +89,7 @@ class Transaction:
             self,
             _end_abandoned,
             os.getpid(),
-            self._end_without_references,
+            self._without_references,
             self._coordinator,
             self._serial,
             self._machine,
@@ -157,7 +158,6 @@ class Transaction:
 
     def _end(self, how: Callable[[object], Commit | Abort | Leave]) -> SlimFuture[None]:
         self.is_ended = True
-        self._finalizer.detach()
         done: SlimFuture[None] = self._pending_calls.track(SlimFuture())
         tell(self._coordinator, TransactionCall(self._serial, how(done)))
         return done
@@ -219,13 +219,18 @@ def refuse_unless_persistent(topic: str) -> None:
 
 def _end_abandoned(
     process: int,
-    how: type[Abort] | type[Leave],
+    end: str,
     coordinator: ActorRef,
     serial: int,
     machine: StateMachine,
     number: TransactionId,
 ) -> None:
-    """End a transaction without references. The garbage collector calls this, in any thread."""
-    if machine.state is State.OPEN and os.getpid() == process:  # a forked child has only a copy
-        LOG.warning("the transaction %s was neither committed nor aborted, and is %s now", number, ENDED_BY[how])
-        tell(coordinator, TransactionCall(serial, how(SlimFuture())))
+    """End a transaction without references: nobody can call its methods any more.
+
+    The garbage collector calls this, in any thread.
+    """
+    if machine.is_over or os.getpid() != process:  # a forked child has only a copy
+        return
+    if machine.state is State.OPEN:
+        LOG.warning("the transaction %s was neither committed nor aborted, and is %s now", number, end)
+    tell(coordinator, TransactionCall(serial, CloseTransaction()))

@@ -154,7 +154,7 @@ ROWS: Final = (
     Row(Leave,                 (*SETTLING, *END_SENT, *UNANSWERED, *FINAL), INTERNAL, None,            "refuse"),
     Row(Register,              (*END_SENT, *UNANSWERED, *FINAL),           INTERNAL, None, "refuse_registration"),
 
-    # The client closes.
+    # Nobody will end it: the client closes, or nothing refers to the transaction any more.
     Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
     Row(CloseTransaction,      OPEN,              LEAVE_SETTLING,    "is_shared",     "settle_and_leave"),
     Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle_and_close"),
@@ -291,7 +291,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         return self._rewind(event.error)
 
     def is_closing(self, event: EndFailed, now: float) -> bool:
-        """Return whether the client closes, and nobody will ask again."""
+        """Return whether nobody will ask again."""
         return self._closing
 
     def leave_commit_open(self, event: EndFailed, now: float) -> Effects:
@@ -361,7 +361,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         error = _not_open(f"the transaction {self.id} is {self.state.name}")
         return [CallsFailed((event.token,), error)]
 
-    # The client closes.
+    # Nobody will end it.
 
     def give_up_opening(self, event: CloseTransaction, now: float) -> Effects:
         """Fail the call. If the coordinator opens the transaction, it is empty, and times out."""

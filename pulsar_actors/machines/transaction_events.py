@@ -54,7 +54,7 @@ class Settled(NamedTuple):
 
 
 class CloseTransaction(NamedTuple):
-    """The client closes: abort an open transaction, and end."""
+    """Nobody will end the transaction: the client closes, or nothing refers to it. Abort it, and wait for no caller."""
 
 
 class EndTransaction(NamedTuple):

@@ -16,7 +16,15 @@ from typing import Any
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.machines.transaction_events import Abort, Commit, EndTransaction, Leave, Register, Settled
+from pulsar_actors.machines.transaction_events import (
+    Abort,
+    CloseTransaction,
+    Commit,
+    EndTransaction,
+    Leave,
+    Register,
+    Settled,
+)
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.future import SlimFuture, copy_error
@@ -30,7 +38,7 @@ class TransactionCall(NamedTuple):
     """To the coordinator's actor: an event for the transaction with this serial number."""
 
     serial: int
-    event: Register | Commit | Abort | Leave | Settled | EndTransaction
+    event: Register | Commit | Abort | Leave | Settled | CloseTransaction | EndTransaction
 
 
 class TransactionWork:

@@ -8,6 +8,8 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.machines.transaction import TransactionMachine
+from pulsar_actors.runtime.actor import actor_of
 from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAddPartitionToTxn,
@@ -28,6 +30,12 @@ def values(reader: pulsar.Reader) -> list[bytes]:
     while reader.has_message_available():
         found.append(reader.read_next(10_000).data())
     return found
+
+
+def transactions_of(client: pulsar.Client) -> list[TransactionMachine]:
+    """Return the transactions of which the client keeps anything."""
+    machines = actor_of(client._context.guardian).machines()
+    return [machine for _, machine in machines if isinstance(machine, TransactionMachine)]
 
 
 class Refusing(pulsar.ProducerInterceptor):
@@ -246,3 +254,29 @@ def test_a_flush_waits_for_messages_whose_topic_is_being_registered(broker: Embe
         producer.flush()
         assert all(one.done() for one in sent)
         transaction.abort()
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_whose_end_has_no_answer_ends_when_nothing_refers_to_it(
+    broker: EmbeddedBroker, *, commits: bool
+) -> None:
+    with pulsar.Client(broker.service_url, operation_timeout_seconds=1) as client:
+        transaction = client.new_transaction()
+        broker.faults.on("end_txn_response").drop()
+        with pytest.raises(pulsar.OutcomeUnknown if commits else pulsar.Timeout):
+            transaction.commit() if commits else transaction.abort()
+        assert len(transactions_of(client)) == 1
+        del transaction
+        until(lambda: (gc.collect(), transactions_of(client) == [])[1])
+
+
+def test_a_commit_is_not_waited_for_by_who_has_forgotten_the_transaction(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url, operation_timeout_seconds=1) as client:
+        fault = broker.faults.on("end_txn_response").drop()
+        committed = client.new_transaction().commit_async()
+        fault.wait(timeout=10)
+        gc.collect()
+        with pytest.raises(pulsar.OutcomeUnknown) as raised:
+            committed.result(timeout=10)
+        assert "commit() may be called again" not in str(raised.value)
+        until(lambda: transactions_of(client) == [])
