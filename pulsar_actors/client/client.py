@@ -216,7 +216,8 @@ class Client(Closeable):
         self._finalizer.atexit = False
         forget_on_fork(self)
         try:
-            self._service_switch.start(self._context.guardian, self._context.registrations)
+            context = self._context
+            self._service_switch.start(context.guardian, context.registrations, context.counters)
         except BaseException:
             self.shutdown()
             raise

@@ -1,7 +1,8 @@
 """Opens transactions: finds the transaction coordinators of the cluster, and uses them in turn.
 
-The number of coordinators is that of the partitions of a system topic. It is asked for with the first transaction. Each
-coordinator gets an actor with its first transaction, so a client without transactions has none.
+The number of coordinators is that of the partitions of a system topic. It is asked for with the first transaction, and
+again in another cluster. Each coordinator gets an actor with its first transaction, so a client without transactions
+has none.
 """
 
 from concurrent.futures import Future
@@ -43,6 +44,7 @@ class TransactionOpener:
         self._context = context
         self._lock = context.engine.interleaving.lock()
         self._coordinators = 0
+        self._counted_after = 0  # so many moves to other services
         self._turn = count()
         self._actors: dict[int, ActorRef] = {}
 
@@ -55,11 +57,12 @@ class TransactionOpener:
         opened: SlimFuture[OpenedTransaction] = self._context.pending_calls.track(SlimFuture())
         new = NewTransaction(seconds, opened, shared=shared_as is not None)
         turn = next(self._turn) if shared_as is None else shared_as
-        if self._coordinators:
+        moves = self._context.counters.moves
+        if self._coordinators and moves == self._counted_after:
             self._ask(turn, new)
         else:
             found = self._context.ask_broker(_how_many())
-            found.add_done_callback(lambda done: self._found(done, turn, new))
+            found.add_done_callback(lambda done: self._found(done, moves, turn, new))
         return opened
 
     def join(self, transaction: TransactionId, timeout: timedelta) -> "SlimFuture[OpenedTransaction]":
@@ -69,11 +72,11 @@ class TransactionOpener:
         tell(self._actor_of(transaction.most), new)
         return opened
 
-    def _found(self, done: "Future[Any]", turn: int, new: NewTransaction) -> None:
+    def _found(self, done: "Future[Any]", moves: int, turn: int, new: NewTransaction) -> None:
         error, opened = done.exception(), new.opened
         number = 0 if error is not None else int(done.result().partitions)
         if number:
-            self._coordinators = number
+            self._coordinators, self._counted_after = number, moves
             self._ask(turn, new)
         elif isinstance(error, Exception) and not isinstance(error, TopicNotFound):
             self._context.pending_calls.fail(opened, error)

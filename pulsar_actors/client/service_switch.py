@@ -14,6 +14,7 @@ from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.transport_config import service_access
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.client_actor import Registrations, UseService
+from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.interrupts import is_for_main
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.wire.service_url import ServiceUrl
@@ -31,6 +32,7 @@ class ServiceSwitch:
         self._given = given
         self._provider: ServiceInfoProvider | None = None
         self._guardian: ActorRef | None = None
+        self._counters: ClientCounters | None = None
         self._lock = threading.Lock()
         self._closed = False
         self._info: ServiceInfo | None = None  # None if the client was given the URL of one cluster
@@ -49,9 +51,9 @@ class ServiceSwitch:
         given = self.options
         return ServiceInfo(str(given.service_url), given.authentication, given.tls_trust_certs_file_path)
 
-    def start(self, guardian: ActorRef, registrations: Registrations) -> None:
+    def start(self, guardian: ActorRef, registrations: Registrations, counters: ClientCounters) -> None:
         """Start the failover or the provider. An exception of the provider is raised."""
-        self._guardian = guardian
+        self._guardian, self._counters = guardian, counters
         service = self._given.service_url
         if self._provider is not None:
             self._provider.initialize(self.switch_to)
@@ -75,10 +77,11 @@ class ServiceSwitch:
             self._options_at(checked_service_info(info))
         )  # outside of the lock: a user's authentication may raise here, or call any method
         with self._lock:
-            if self._closed or self._guardian is None or info == self._info:
+            if self._closed or self._guardian is None or self._counters is None or info == self._info:
                 return
             self._info = info
             tell(self._guardian, UseService(ServiceUrl.parse(info.service_url), there))
+            self._counters.moves += 1  # last: what is asked from now on, the new service answers
 
     def close(self) -> None:
         """Stop moving the client, and close the provider, once."""

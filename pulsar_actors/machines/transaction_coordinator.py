@@ -12,6 +12,10 @@ coordinator, it survives more errors, as a producer does.
 
 The first coordinator to be asked opens the transaction, and all later requests about it go there. `transaction.py`
 decides what is asked.
+
+A client may go to another cluster. Its coordinators have the same numbers, and give their transactions the same ids. So
+what was opened before ends, and no request about it is sent there: it would be about a transaction of somebody else.
+Only requests to open one go along.
 """
 
 from collections.abc import Iterable
@@ -25,6 +29,7 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     CertificateRefused,
     InvalidArgument,
+    InvalidTxnStatusError,
     LookupsRefused,
     OperationNotSupported,
     PulsarException,
@@ -60,7 +65,9 @@ from pulsar_actors.machines.transaction_coordinator_events import (
     CoordinatorRefused,
     CoordinatorRequestsDue,
     EndCoordinator,
+    EndOpened,
     EndTransactions,
+    LeaveCluster,
     OpenCoordinator,
     RepeatDue,
     RequestAccepted,
@@ -69,7 +76,7 @@ from pulsar_actors.machines.transaction_coordinator_events import (
     TransactionBegun,
     TransactionOver,
 )
-from pulsar_actors.wire.PulsarApi_pb2 import CommandTcClientConnectRequest
+from pulsar_actors.wire.PulsarApi_pb2 import CommandNewTxn, CommandTcClientConnectRequest
 from pulsar_actors.wire.transaction_requests import coordinator_topic
 
 MOVED: Final = (TransactionCoordinatorNotFoundError, ServiceUnitNotReady)
@@ -120,6 +127,7 @@ ROWS: Final = (
     Row(Detached,               CONNECTING,          OVER,        "is_final",             "end_refused"),
     Row(Detached,               ATTACHED,            WAITING,     None,                   "back_off"),
     Row(RetryDue,               WAITING,             LOOKING_UP,  None,                   "look_up"),
+    Row(LeaveCluster,           OPENED,              LOOKING_UP,  None,                   "leave_cluster"),
 
     # Requests.
     Row(AskCoordinator,         WITHOUT_COORDINATOR, INTERNAL,    None,                   "hold"),
@@ -151,12 +159,15 @@ IGNORES: Final = (
     Ignore(RequestAccepted,                               OVER),
     Ignore(RepeatDue,                                     (*WITHOUT_COORDINATOR, OVER)),
     Ignore(CoordinatorRequestsDue,                        OVER),
+    Ignore(LeaveCluster,                                  (IDLE, OVER)),
     Ignore((TransactionBegun, TransactionOver),           OVER),
     Ignore((CloseCoordinator, EndCoordinator),            OVER),
 )
 # fmt: on
 
-OURS: Final = (OpenCoordinator, AskCoordinator, TransactionBegun, TransactionOver, CloseCoordinator, EndCoordinator)
+OURS: Final = (
+    OpenCoordinator, AskCoordinator, TransactionBegun, TransactionOver, LeaveCluster, CloseCoordinator, EndCoordinator,
+)  # fmt: skip
 
 CHART: Final = Chart(
     "transaction_coordinator", states=State, initial=IDLE, final=[OVER], ours=OURS, rows=ROWS, ignores=IGNORES
@@ -187,8 +198,7 @@ class CoordinatorHandler(StateMachine, chart=CHART, current=("attempt", "connect
 
     def look_up(self, event: OpenCoordinator | RetryDue, now: float) -> Effects:
         """Find the broker that serves the coordinator's partition."""
-        self.attempt += 1
-        return [LookUp(self.attempt, coordinator_topic(self._coordinator), None)]
+        return [self._look_up()]
 
     def attach(self, event: LookedUp, now: float) -> Effects:
         """Get a connection to that broker."""
@@ -232,6 +242,15 @@ class CoordinatorHandler(StateMachine, chart=CHART, current=("attempt", "connect
     def leave_and_back_off(self, event: CoordinatorRefused | RequestRejected, now: float) -> Effects:
         """Leave the connection, which stays open for others, and wait before the next lookup."""
         return [Detach(self.connection), *self._back_off(event.error)]
+
+    def leave_cluster(self, event: LeaveCluster, now: float) -> Effects:
+        """End what was opened here, and find the coordinator of this number in the other cluster."""
+        self._was_ready = False
+        self._backoff.reset()
+        self._requests.start_over_with(CommandNewTxn)
+        what = "the client has gone to another cluster; the former one aborts the transaction after its timeout"
+        ended = EndOpened(InvalidTxnStatusError("InvalidTxnStatus", what))
+        return [Detach(self.connection), self._look_up(), *self._watch(now), ended]
 
     # Requests.
 
@@ -318,6 +337,10 @@ class CoordinatorHandler(StateMachine, chart=CHART, current=("attempt", "connect
     def refuse(self, event: AskCoordinator, now: float) -> Effects:
         """Refuse a request that comes after the end."""
         return [CoordinatorOutcome(event.token, self._ending, repeated=False)]
+
+    def _look_up(self) -> LookUp:
+        self.attempt += 1
+        return LookUp(self.attempt, coordinator_topic(self._coordinator), None)
 
     def _back_off(self, error: PulsarException) -> Effects:
         self._last_error = error

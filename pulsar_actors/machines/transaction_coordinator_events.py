@@ -33,6 +33,10 @@ class TransactionOver(NamedTuple):
     """A transaction of this coordinator has ended."""
 
 
+class LeaveCluster(NamedTuple):
+    """The client goes to another cluster, whose coordinators know nothing of the transactions here."""
+
+
 class CloseCoordinator(NamedTuple):
     """The client closes: end the transactions, then end."""
 
@@ -124,6 +128,12 @@ class CoordinatorOutcome(NamedTuple):
 
 class EndTransactions(NamedTuple):
     """End all transactions: abort those that are open. `TransactionOver` follows for each."""
+
+
+class EndOpened(NamedTuple):
+    """End at once, with this error, all transactions that the coordinator of the former cluster has opened."""
+
+    error: PulsarException
 
 
 class CoordinatorEnded(NamedTuple):

@@ -61,6 +61,7 @@ from pulsar_actors.runtime.messages import (
     AttachHandler,
     BrokerFound,
     CloseHandle,
+    ClusterChanged,
     ConnectionAssigned,
     ConnectionUnavailable,
     FindBroker,
@@ -122,7 +123,7 @@ class ClientActor(MachineActor[ClientClose]):
         service = Service(settings.service_url, settings.access)
         self._connections = ConnectionPool(self.actor_ref, loops, settings.pool_settings, service, settings.counters)
         self._lookup: ActorRef | None = None
-        self._handles: dict[ActorRef, None] = {}
+        self._handles: dict[ActorRef, bool] = {}  # and whether it belongs to the cluster
         self._ended: deque[tuple[str, MachineHistory]] = deque(maxlen=MOST_ENDED)
 
     def __str__(self) -> str:
@@ -157,8 +158,8 @@ class ClientActor(MachineActor[ClientClose]):
                 self.feed(ConnectionRequested(message))
             case FindBroker() | BrokerQuery():
                 self.feed(LookupRequested(message))
-            case ActorStarted(who):
-                self._handles[who] = None
+            case ActorStarted(who, belongs_to_cluster):
+                self._handles[who] = belongs_to_cluster
                 self.feed(HandleStarted(who))
             case ServiceAnswered():
                 self._connections.note_answer()
@@ -205,6 +206,10 @@ class ClientActor(MachineActor[ClientClose]):
     # Connections.
 
     def _use(self, url: ServiceUrl, access: ServiceAccess) -> None:
+        if url != self._connections.service.url:
+            for handle, belongs_to_cluster in self._handles.items():
+                if belongs_to_cluster:
+                    tell(handle, ClusterChanged())  # first: nothing of it may go to a connection there
         service = self._connections.move(url, access)
         if self._lookup is not None:
             tell(self._lookup, ChangeService(service))

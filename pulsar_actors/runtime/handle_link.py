@@ -51,9 +51,10 @@ class HandleLink:
 class ClientCounters:
     """The counters of one client, for its `stats`, and its observer. Each has one writer; any thread may read them."""
 
-    __slots__ = ("connections", "lookups", "observer")
+    __slots__ = ("connections", "lookups", "moves", "observer")
 
     def __init__(self) -> None:
         self.connections = 0
         self.lookups = 0
+        self.moves = 0  # to another service
         self.observer: ClientObserver | None = None  # set before there are actors

@@ -109,9 +109,17 @@ class ConnectionAssigned(NamedTuple):
 
 
 class ActorStarted(NamedTuple):
-    """To the guardian: a producer or consumer has started. End it with the client."""
+    """To the guardian: a producer or consumer has started. End it with the client.
+
+    `belongs_to_cluster`: it is to be told with `ClusterChanged` when the client goes to another one.
+    """
 
     who: ActorRef
+    belongs_to_cluster: bool = False
+
+
+class ClusterChanged(NamedTuple):
+    """From the guardian: the client goes to another cluster. Its connections have not ended yet."""
 
 
 class ActorEnded(NamedTuple):

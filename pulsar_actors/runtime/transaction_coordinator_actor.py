@@ -52,7 +52,9 @@ from pulsar_actors.machines.transaction_coordinator_events import (
     CoordinatorOutcome,
     CoordinatorRefused,
     EndCoordinator,
+    EndOpened,
     EndTransactions,
+    LeaveCluster,
     OpenCoordinator,
     RequestAccepted,
     RequestRejected,
@@ -99,6 +101,7 @@ from pulsar_actors.runtime.messages import (
     AttachHandler,
     BrokerFound,
     CloseHandle,
+    ClusterChanged,
     ConnectionAssigned,
     ConnectionReady,
     ConnectionUnavailable,
@@ -190,7 +193,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
 
     def on_start(self) -> None:
         """Register with the guardian, which closes this actor with the client, and find the coordinator."""
-        self.tell_guardian(ActorStarted(self.actor_ref))
+        self.tell_guardian(ActorStarted(self.actor_ref, belongs_to_cluster=True))
         self.feed(OpenCoordinator())
 
     def receive(self, message: object) -> None:  # noqa: C901, PLR0912 - one line for each message
@@ -218,6 +221,8 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
                 if number == current:
                     self._connection = None
                 self.feed(Detached(number, error))
+            case ClusterChanged():
+                self.feed(LeaveCluster())
             case CloseHandle():
                 self.feed(CloseCoordinator())
             case EndAtOnce(error):
@@ -321,6 +326,11 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def _end_transactions(self, _: EndTransactions) -> None:
         for serial in list(self._transactions):
             self._feed_transaction(serial, CloseTransaction())
+
+    def _end_opened(self, effect: EndOpened) -> None:
+        for serial, transaction in list(self._transactions.items()):
+            if transaction.machine.id is not None:
+                self._feed_transaction(serial, EndTransaction(effect.error))
 
     def _report_end(self, effect: CoordinatorEnded) -> None:
         if effect.error is not None:
@@ -435,6 +445,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         SendToCoordinator: _send,
         CoordinatorOutcome: _report_outcome,
         EndTransactions: _end_transactions,
+        EndOpened: _end_opened,
         CoordinatorEnded: _report_end,
     }
     TRANSACTION_PERFORMS: ClassVar[Mapping[type, Effectful]] = {

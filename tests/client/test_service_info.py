@@ -19,7 +19,11 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+    CommandSend,
+)
 from tests.support import failing_over, topics
 from tests.support.certificates import Authority
 from tests.support.failing_over import QUICK, QUIET, leave_and_return
@@ -148,6 +152,124 @@ def test_a_cluster_comes_with_its_credentials() -> None:
             producer.send(b"x")
             provider.go_to(infos[1])
             producer.send(b"y")
+
+
+class TwoClusters:
+    """A client with a transaction in one cluster, and another cluster, where somebody's transaction has the same id."""
+
+    def __init__(self, one: EmbeddedBroker, other: EmbeddedBroker) -> None:
+        self.one, self.other = one, other
+        self.provider = provider_of(pulsar, one.service_url)
+        self.client = pulsar.Client(self.provider)
+        self.producer = self.client.create_producer("t")
+        self.transaction = self.client.new_transaction()
+        self.producer.send(b"of the former cluster", transaction=self.transaction)
+        self.somebody = pulsar.Client(other.service_url)
+        self.theirs = self.somebody.new_transaction()
+        assert self.theirs.txn_id == self.transaction.txn_id
+        self.somebody.create_producer("t").send(b"theirs", transaction=self.theirs)
+
+    def switch(self) -> None:
+        self.provider.go_to(pulsar.ServiceInfo(self.other.service_url))
+
+    def contents(self) -> list[bytes]:
+        reader = self.somebody.create_reader("t", pulsar.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(MILLISECONDS).data())
+        return found
+
+    def close(self) -> None:
+        self.client.close()
+        self.somebody.close()
+
+
+@pytest.fixture
+def clusters(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> Iterator[TwoClusters]:
+    with contextlib.closing(TwoClusters(*brokers)) as clusters:
+        yield clusters
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_the_end_of_a_transaction_of_the_former_cluster_is_not_that_of_another_one(
+    clusters: TwoClusters, end: str
+) -> None:
+    clusters.switch()
+    with pytest.raises(pulsar.InvalidTxnStatusError):
+        getattr(clusters.transaction, end)()
+    assert clusters.transaction.state is pulsar.TransactionState.ERROR
+    assert clusters.contents() == []
+    clusters.theirs.commit()
+    assert clusters.contents() == [b"theirs"]
+
+
+def test_nothing_more_joins_a_transaction_of_the_former_cluster(clusters: TwoClusters) -> None:
+    clusters.one.faults.on(CommandSend, times=None).drop()
+    pending = clusters.producer.send_async(b"pending", transaction=clusters.transaction)
+    clusters.switch()
+    with pytest.raises(pulsar.InvalidTxnStatusError, match="gone to another cluster"):
+        pending.result(SOON)
+    with pytest.raises(pulsar.InvalidTxnStatusError, match="gone to another cluster"):
+        clusters.producer.send(b"late", transaction=clusters.transaction)
+    clusters.producer.send(b"of nobody")
+    clusters.theirs.commit()
+    assert set(clusters.contents()) == {b"theirs", b"of nobody"}
+
+
+def test_a_commit_without_an_answer_from_the_former_cluster_is_of_unknown_outcome(clusters: TwoClusters) -> None:
+    fault = clusters.one.faults.on("end_txn_response", times=None).drop()
+    committed = clusters.transaction.commit_async()
+    fault.wait(timeout=SOON)
+    clusters.switch()
+    with pytest.raises(pulsar.OutcomeUnknown, match="gone to another cluster"):
+        committed.result(SOON)
+    assert clusters.theirs.state is pulsar.TransactionState.OPEN
+    assert clusters.contents() == []
+
+
+def test_a_transaction_that_waits_for_the_former_cluster_is_opened_in_the_other_one(clusters: TwoClusters) -> None:
+    fault = clusters.one.faults.on("new_txn_response", times=None).drop()
+    opening = InThread(clusters.client.new_transaction)
+    fault.wait(timeout=SOON)
+    clusters.switch()
+    with opening.result(SOON) as transaction:
+        clusters.producer.send(b"ours", transaction=transaction)
+    clusters.theirs.abort()
+    assert clusters.contents() == [b"ours"]
+
+
+def test_the_coordinators_of_another_cluster_are_counted_anew(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
+    one, other = brokers
+    several = CommandPartitionedTopicMetadataResponse(
+        request_id=0, partitions=3, response=CommandPartitionedTopicMetadataResponse.Success
+    )
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        one.faults.on(CommandPartitionedTopicMetadata).answer(several)
+        client.new_transaction().abort()
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        for _ in range(3):
+            client.new_transaction().abort()
+
+
+def test_a_transaction_goes_on_with_other_credentials_of_its_cluster() -> None:
+    tokens = Tokens(b"a secret of the tests")
+    with EmbeddedBroker(tokens=tokens) as broker:
+        infos = [
+            pulsar.ServiceInfo(broker.service_url, pulsar.AuthenticationToken(tokens.issue(who)))
+            for who in ("me", "the same")
+        ]
+        provider = provider_of(pulsar, broker.service_url)
+        provider.initial_service_info = lambda: infos[0]
+        with contextlib.closing(pulsar.Client(provider)) as client:
+            producer = client.create_producer("t")
+            with client.new_transaction() as transaction:
+                producer.send(b"before", transaction=transaction)
+                provider.go_to(infos[1])
+                until(lambda: producer.stats().reconnects == 1)
+                producer.send(b"after", transaction=transaction)
+            reader = client.create_reader("t", pulsar.MessageId.earliest)
+            assert [reader.read_next(MILLISECONDS).data() for _ in range(2)] == [b"before", b"after"]
 
 
 def test_many_updates_end_where_the_last_one_leads(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:

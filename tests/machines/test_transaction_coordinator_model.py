@@ -50,7 +50,9 @@ from pulsar_actors.machines.transaction_coordinator_events import (
     CoordinatorRefused,
     CoordinatorRequestsDue,
     EndCoordinator,
+    EndOpened,
     EndTransactions,
+    LeaveCluster,
     OpenCoordinator,
     RepeatDue,
     RequestAccepted,
@@ -59,7 +61,7 @@ from pulsar_actors.machines.transaction_coordinator_events import (
     TransactionBegun,
     TransactionOver,
 )
-from pulsar_actors.wire.PulsarApi_pb2 import CommandNewTxn, CommandNewTxnResponse
+from pulsar_actors.wire.PulsarApi_pb2 import CommandEndTxn, CommandNewTxn, CommandNewTxnResponse
 from tests.machines.mutants import Fault, Hunt, fault, hunting
 
 TIMEOUT = 30.0
@@ -88,8 +90,12 @@ class AnyCoordinator(RuleBasedStateMachine):
         self.link = ""
         self.attempt = self.connection = 0
         self.waiting: dict[int, float] = {}  # requests without an outcome: their deadlines
+        self.opening: set[int] = set()  # those of them that open a transaction
         self.asked: dict[int, int] = {}  # what was sent on the present connection: numbers, and their requests
-        self.ever: dict[int, int] = {}  # how often each number was sent
+        self.ever: dict[int, int] = {}  # how often each request was sent in the present cluster
+        self.number: dict[int, int] = {}  # under which each request was sent last
+        self.numbers: set[int] = set()  # all that were sent
+        self.is_leaving = False
         self.tokens = self.transactions = 0
         self.timers: dict[type, StartTimer] = {}
         self.pause = 0.0
@@ -129,17 +135,18 @@ class AnyCoordinator(RuleBasedStateMachine):
     def take(self, sent: SendToCoordinator) -> None:
         assert self.link == READY, "asks where no coordinator is"
         assert sent.number not in self.asked, "asks twice at once"
-        token = sent.command.tc_id
+        token = sent.command.tc_id if isinstance(sent.command, CommandNewTxn) else sent.command.txnid_least_bits
         assert token in self.waiting, "asks for nobody"
         assert abs(self.now + sent.timeout - self.waiting[token]) < 1e-6, "asks with the wrong time limit"
         self.asked[sent.number] = token
-        self.ever[sent.number] = self.ever.get(sent.number, 0) + 1
+        self.ever[token] = self.ever.get(token, 0) + 1
+        self.number[token] = sent.number
+        self.numbers.add(sent.number)
 
     def hear(self, said: CoordinatorOutcome) -> None:
         token: Any = said.token
         assert token in self.waiting, "told twice"
-        sends = max((count for number, count in self.ever.items() if number == token - 1), default=0)
-        assert said.repeated == (sends > 1), "does not know how often it asked"
+        assert said.repeated == (self.ever.get(token, 0) > 1), "does not know how often it asked"
         if isinstance(said.outcome, Timeout) and "has not answered in time: " in str(said.outcome):
             assert self.now >= self.waiting[token], "gives up too early"
         assert said.outcome not in MOVED, "gives up what another broker can do"
@@ -156,6 +163,9 @@ class AnyCoordinator(RuleBasedStateMachine):
         match effect:
             case Detach():
                 self.link, self.asked = "", {}
+            case EndOpened():
+                assert self.is_leaving, "ends what it has opened in this cluster"
+                self.is_leaving = False
             case EndTransactions():
                 assert self.is_closing, "ends what nobody asked to end"
             case CoordinatorEnded(error):
@@ -196,11 +206,26 @@ class AnyCoordinator(RuleBasedStateMachine):
         self.pause = 0.0
         self.tell(RequestAccepted(number, CommandNewTxnResponse(request_id=0)))
 
-    @rule()
-    def something_is_asked(self) -> None:
+    @rule(opens=st.booleans())
+    def something_is_asked(self, *, opens: bool) -> None:
         self.tokens += 1
         self.waiting[self.tokens] = self.now + TIMEOUT
-        self.tell(AskCoordinator(self.tokens, CommandNewTxn(request_id=0, tc_id=self.tokens), TIMEOUT))
+        if opens:
+            self.opening.add(self.tokens)
+        new = CommandNewTxn(request_id=0, tc_id=self.tokens)
+        other = CommandEndTxn(request_id=0, txnid_least_bits=self.tokens)
+        self.tell(AskCoordinator(self.tokens, new if opens else other, TIMEOUT))
+
+    @precondition(lambda self: self.attempt and not self.ended)
+    @rule()
+    def the_client_goes_to_another_cluster(self) -> None:
+        """What was opened before ends there. Only what opens a transaction is asked again, as if it never was."""
+        self.is_leaving, self.was_connected, self.pause = True, False, 0.0
+        self.waiting = {token: deadline for token, deadline in self.waiting.items() if token in self.opening}
+        self.ever, self.number = {}, {}
+        self.tell(LeaveCluster())
+        assert not self.is_leaving, "keeps what was opened in the former cluster"
+        assert self.link == LOOKING, "stays in the former cluster"
 
     @precondition(lambda self: self.link == LOOKING)
     @rule(error=st.sampled_from([LOST, *MOVED, OFF]))
@@ -233,17 +258,20 @@ class AnyCoordinator(RuleBasedStateMachine):
         del self.asked[number]
         self.tell(RequestRejected(self.connection, number, error))
 
-    @precondition(lambda self: self.tokens)
-    @rule(number=st.integers(0, 3), error=st.sampled_from([None, FINAL, MOVED[0]]))
-    def an_old_answer_comes(self, number: int, error: Any) -> None:
-        """Let an earlier connection answer what was never asked, or has its outcome."""
-        if number + 1 in self.waiting:
-            return
+    @precondition(lambda self: self.old_numbers())
+    @rule(data=st.data(), error=st.sampled_from([None, FINAL, MOVED[0]]))
+    def an_old_answer_comes(self, data: st.DataObject, error: Any) -> None:
+        """Let an earlier connection answer what has its outcome, or was asked in another cluster."""
+        number, waiting = data.draw(st.sampled_from(self.old_numbers())), set(self.waiting)
         if error is None:
             self.pause = 0.0
             self.tell(RequestAccepted(number, CommandNewTxnResponse(request_id=0)))
         else:
             self.tell(RequestRejected(self.connection, number, error))
+        assert set(self.waiting) == waiting, "takes an old answer"
+
+    def old_numbers(self) -> list[int]:
+        return sorted(self.numbers - {self.number.get(token) for token in self.waiting})
 
     @precondition(lambda self: self.timers)
     @rule(data=st.data())
@@ -324,12 +352,20 @@ def put_back(machine: CoordinatorHandler, event: Any, now: float) -> Any:
     return []
 
 
+def leave_with_all(machine: CoordinatorHandler, event: Any, now: float) -> Any:
+    requests, pending = machine._requests, dict(machine._requests._pending)
+    requests.unsend_all()
+    effects = machine.leave_cluster(event, now)
+    requests._pending = pending
+    return effects
+
+
 def never(machine: CoordinatorHandler, event: Any, now: float) -> bool:
     return False
 
 
 FURTHER: dict[str, Callable[..., Any]] = {
-    method.__name__: method for method in (back_off_as_before, back_off_and_lose, put_back, never)
+    method.__name__: method for method in (back_off_as_before, back_off_and_lose, put_back, leave_with_all, never)
 }
 
 # fmt: off
@@ -364,6 +400,14 @@ FAULTS = [
           "pauses that do not grow", "go_on", "the_connection_is_lost"),
     fault(RetryDue, State.WAITING, "look_up", {"does": None},
           "waits for nothing", "go_on", "the_connection_is_lost", "time_passes"),
+    # In another cluster its transactions are those of somebody else.
+    fault(LeaveCluster, State.READY, "leave_cluster", {"does": "look_up", "guard": None},
+          "loses its way", "the_client_goes_to_another_cluster", "go_on"),
+    fault(LeaveCluster, State.READY, "leave_cluster", {"does": None},
+          "keeps what was opened", "the_client_goes_to_another_cluster", "go_on"),
+    fault(LeaveCluster, State.READY, "leave_cluster", {"does": "leave_with_all"},
+          "asks for nobody|takes an old answer|told twice", "the_client_goes_to_another_cluster", "go_on",
+          "something_is_asked", "an_old_answer_comes"),
     # What no retry cures ends it.
     fault(LookupFailed, State.LOOKING_UP, "end_refused", {"guard": "never"},
           "against what was said", "is_not_found"),

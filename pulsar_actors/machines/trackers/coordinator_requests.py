@@ -66,6 +66,16 @@ class CoordinatorRequests:
         for request in self._pending.values():
             request.sent = False
 
+    def start_over_with(self, kind: type[Message]) -> None:
+        """Keep the requests of this kind only. They get other numbers, so that an answer to one that was sent is none.
+
+        The others have no outcome.
+        """
+        kept = [request for request in self._pending.values() if isinstance(request.command, kind)]
+        self._pending = {}
+        for request in kept:
+            self.add(request.token, request.command, request.deadline)
+
     def find(self, number: int) -> PendingRequest | None:
         """Return a request; None if it has ended."""
         return self._pending.get(number)
