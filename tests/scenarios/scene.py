@@ -5,6 +5,7 @@ calms down, the callers come to an end, and `end` closes the clients: in time, w
 """
 
 import os
+import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.runtime.actor import forget_all_actors
 from pulsar_actors.runtime.socket_actor import SocketActor
+from pulsar_actors.runtime.tls import server_context
 from pulsar_actors.simulation.connection import NetworkConditions
 from pulsar_actors.simulation.engine import SimulatedEngine
 from pulsar_actors.simulation.explore import explore
@@ -32,6 +34,7 @@ from pulsar_actors.wire.entries import decode_entry
 from pulsar_actors.wire.topic_name import TopicName
 from tests.histories.history import Place
 from tests.scenarios.fired_rows import counted
+from tests.support.certificates import Files
 
 OPERATION_TIMEOUT = 10.0
 KEEPALIVE = 4.0
@@ -82,7 +85,14 @@ class Stored(NamedTuple):
 class Scene:
     """A broker on its loop, and clients."""
 
-    def __init__(self, world: World, *, deduplication: bool = False, tokens: Tokens | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        deduplication: bool = False,
+        tokens: Tokens | None = None,
+        certificate: Files | None = None,
+    ) -> None:
         forget_all_actors()  # those of a seed that failed
         self.world = world
         self.dice = Dice(world.seed, "scene")
@@ -97,12 +107,18 @@ class Scene:
         self.probing = 0
         """How many clients fail over: each may have a connection by which it looks whether a cluster is there."""
         settings = Settings(deduplication=deduplication)
-        self._options = BrokerOptions(host="broker", port=6650, web_port=8080, tokens=tokens, settings=settings)
+        self._tls: ssl.SSLContext | None = None
+        if certificate is not None:
+            self._tls = server_context(certificate.certificate, certificate.key)
+            self._tls.num_tickets = 0  # their sizes differ
+        self._options = BrokerOptions(
+            host="broker", port=6650, web_port=8080, tls_port=6651, web_tls_port=8443, tokens=tokens, settings=settings
+        )
         self.loop.post(self._open_broker, None)
         world.run(until=lambda: self.broker is not None)
 
     def _open_broker(self, _: None) -> None:
-        broker = Broker(self.loop, self._options)
+        broker = Broker(self.loop, self._options, self._tls)
         broker.listen()
         self.broker = broker
 

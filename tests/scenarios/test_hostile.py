@@ -4,14 +4,13 @@ What such a broker says need not be true, so nothing is compared with what it ha
 no machine meets what it has no row for, and when the broker and the credentials are well again, so is all the rest.
 """
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import pytest
 from google.protobuf.message import Message
 
 from pulsar_actors.broker import tokens
@@ -19,18 +18,19 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.client.authentication import AuthenticationToken
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.enums import ConsumerType
-from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo
-from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.simulation.world import EPOCH_MS, World
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from tests.scenarios.scene import NAMESPACE, PARTS, PATIENCE, SUBSCRIPTION, TOPIC, Scene, play
+from tests.scenarios.rare_events import HERE, NOWHERE, SECURE, RareEvents
+from tests.scenarios.scene import NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
+from tests.scenarios.strangers import Stranger
+from tests.scenarios.test_everything import Keys
 from tests.scenarios.troubles import Troubles
+from tests.scenarios.users import User
+from tests.support.certificates import Authority
 
-HERE = "pulsar://broker:6650"
-NOWHERE = "pulsar://nowhere:1"
+KEYS = Keys()
 TOKENS = Tokens(b"a secret of the simulation")
 ERRORS = tuple(pb.ServerError.values())
 LOOKUP = pb.CommandLookupTopicResponse
@@ -99,10 +99,12 @@ class Hostility:
         self._scene = scene
         self._dice = dice = Dice(scene.world.seed, "hostility")
         self.until = 0.0
+        rare = RareEvents(scene, dice)
         for _ in range(1 + dice.below(8)):
             at = 10.0 ** (dice.chance() * 4 - 3)
             self.until = max(self.until, at)
-            scene.world.after(at, self._refuse if dice.happens(0.4) else self._answer)
+            ways = (self._refuse, self._answer, rare.happen, rare.happen, rare.happen)
+            scene.world.after(at, ways[dice.below(len(ways))])
 
     def _answer(self) -> None:
         dice, faults = self._dice, self._faults
@@ -146,103 +148,27 @@ def tokens_of(world: World) -> Iterator[None]:
         yield
 
 
-class User:
-    """Uses a client for whatever it offers, and takes every error but one of ours."""
-
-    def __init__(self, scene: Scene, client: Client, number: int) -> None:
-        self._scene = scene
-        self._client = client
-        self._dice = Dice(scene.world.seed, f"user {number}")
-        self.caller = scene.world.spawn(self._run, f"user {number}")
-
-    def _run(self) -> None:
-        uses = (self._produce, self._consume, self._read, self._gather, self._ask, self._work, self._view)
-        while not self._scene.is_calm:
-            self._try(uses[self._dice.below(len(uses))])
-            self._scene.sleep(10.0 ** (self._dice.chance() * 3 - 3))
-
-    def _try(self, call: Any) -> None:
-        try:
-            call()
-        except InternalError:
-            raise
-        except PulsarException as error:
-            self._scene.world.note(f"{call.__name__}: {error!r}")
-
-    def _topic(self) -> str:
-        return str(PARTS) if self._dice.happens(0.3) else TOPIC
-
-    def _produce(self) -> None:
-        batching = self._dice.happens(0.5)
-        producer = self._client.create_producer(self._topic(), batching_enabled=batching, send_timeout_millis=3000)
-        try:
-            for _ in range(1 + self._dice.below(5)):
-                producer.send_async(b"x")
-            producer.flush()
-        finally:
-            self._try(producer.close)
-
-    def _consume(self) -> None:
-        kind = tuple(ConsumerType)[self._dice.below(len(ConsumerType))]
-        consumer = self._client.subscribe(
-            self._topic(), SUBSCRIPTION, consumer_type=kind, ack_receipt_enabled=self._dice.happens(0.5)
-        )
-        try:
-            with suppress(PulsarException):
-                message = consumer.receive(300)
-                (consumer.acknowledge if self._dice.happens(0.7) else consumer.negative_acknowledge)(message)
-            what: tuple[Callable[[], object], ...] = (
-                lambda: consumer.seek(MessageId.earliest),
-                consumer.get_last_message_id,
-                consumer.get_broker_consumer_stats,
-                consumer.unsubscribe,
-                consumer.redeliver_unacknowledged_messages,
-                lambda: None,
-            )
-            self._try(what[self._dice.below(len(what))])
-        finally:
-            self._try(consumer.close)
-
-    def _read(self) -> None:
-        reader = self._client.create_reader(self._topic(), MessageId.earliest)
-        try:
-            if reader.has_message_available():
-                reader.read_next(300)
-        finally:
-            self._try(reader.close)
-
-    def _gather(self) -> None:
-        pattern = re.compile(f"{NAMESPACE}/.*")
-        consumer = self._client.subscribe(pattern, "all", ConsumerType.Shared, pattern_auto_discovery_period=1)
-        self._scene.sleep(2 * self._dice.chance())
-        self._try(consumer.close)
-
-    def _ask(self) -> None:
-        self._client.get_topic_partitions(self._topic())
-
-    def _work(self) -> None:
-        transaction = self._client.new_transaction(timedelta(seconds=10))
-        producer = self._client.create_producer(TOPIC)
-        try:
-            producer.send(b"x", transaction=transaction)
-            (transaction.commit if self._dice.happens(0.7) else transaction.abort)()
-        finally:
-            self._try(producer.close)
-
-    def _view(self) -> None:
-        self._client.create_table_view(TOPIC).close()
-
-
-def client_of(scene: Scene) -> Client:
-    """Make a client of the broker, or one that goes to another port of it when this one does not answer."""
+def client_at(scene: Scene, authority: str, url: str, **options: Any) -> Client:
+    """Make a client of this service URL."""
     authentication = AuthenticationToken(Wallet(scene))
-    if scene.dice.happens(0.6):
-        return scene.client(authentication=authentication)
+    return scene.client(authentication=authentication, service_url=url, tls_trust_certs_file_path=authority, **options)
+
+
+def client_of(scene: Scene, authority: str) -> Client:
+    """Make a client of the broker, on one of the ways to it."""
+    dice, authentication = scene.dice, AuthenticationToken(Wallet(scene))
+    ways: dict[str, Any] = {}
+    if dice.happens(0.3):
+        ways["concurrent_lookup_requests"] = 1
+    urls = (HERE, HERE, f"pulsar://nowhere:1,{HERE.removeprefix('pulsar://')}", SECURE)
+    if dice.happens(0.7):
+        return client_at(scene, authority, urls[dice.below(len(urls))], **ways)
     scene.have_broker(Broker.add_listener)
     assert scene.broker is not None
-    primary, other = (ServiceInfo(url, authentication) for url in (HERE, scene.broker.nodes[-1].service_url))
-    quick = {"check_interval_ms": 300, "failover_threshold": 1, "switch_back_threshold": 1}
-    return scene.client(service_url=AutoClusterFailover(primary, [other], **quick))
+    urls = (HERE, *((NOWHERE,) if dice.happens(0.5) else ()), scene.broker.nodes[-1].service_url)
+    primary, *others = (ServiceInfo(each, authentication) for each in urls)
+    quick = {"check_interval_ms": 300, "failover_threshold": 1, "switch_back_threshold": 1 + dice.below(2)}
+    return scene.client(service_url=AutoClusterFailover(primary, others, **quick))
 
 
 def become_well(scene: Scene) -> None:
@@ -251,17 +177,33 @@ def become_well(scene: Scene) -> None:
     scene.on_broker(Broker.cut_connections)
 
 
-def hostile(scene: Scene) -> None:
+def hostile(scene: Scene, authorities: Sequence[str]) -> None:
     world = scene.world
     with tokens_of(world):
         scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, 2))
-        clients = [client_of(scene) for _ in range(2)]
-        users = [User(scene, clients[number % 2], number) for number in range(1 + scene.dice.below(4))]
-        calm = max(Hostility(scene).until, Troubles(scene, 3, loses_receipts=True, refuses_for_good=True).until) + 5.0
+        clients = [client_of(scene, authorities[0]) for _ in range(2)]
+        users = [User(scene, clients[number % 2], number, KEYS) for number in range(1 + scene.dice.below(4))]
+        if scene.dice.happens(0.2):  # one that trusts nobody who is there, and never comes through
+            users.append(User(scene, client_at(scene, authorities[1], SECURE), 9, KEYS))
+        stranger = Stranger(scene, TOKENS)
+        more = 30.0 if scene.dice.happens(0.2) else 5.0  # so that operations time out
+        calm = (
+            max(
+                stranger.until,
+                Hostility(scene).until,
+                Troubles(scene, 3, loses_receipts=True, refuses_for_good=True).until,
+            )
+            + more
+        )
         world.after(calm, lambda: become_well(scene))
-        world.run(until=lambda: scene.is_calm and all(user.caller.ended for user in users), limit=calm + 4 * PATIENCE)
+        world.run(
+            until=lambda: scene.is_calm and all(caller.ended for user in users for caller in user.callers),
+            limit=calm + 4 * PATIENCE,
+        )
         for user in users:
-            user.caller.result()
+            for caller in user.callers:
+                caller.result()
+        stranger.close()
         for client in clients:
             caller = world.spawn(lambda client=client: works(scene, client))  # type: ignore[misc]
             world.run(until=lambda caller=caller: caller.ended, limit=2 * PATIENCE)  # type: ignore[misc]
@@ -280,5 +222,10 @@ def works(scene: Scene, client: Client) -> None:
     consumer.close()
 
 
-def test_whatever_a_broker_says_no_call_hangs_and_all_is_well_again_when_it_is() -> None:
-    play(40, hostile, tokens=TOKENS)
+def test_whatever_a_broker_says_no_call_hangs_and_all_is_well_again_when_it_is(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("authorities")
+    authorities = [Authority(folder, name) for name in ("trusted", "another")]
+    files = authorities[0].certify(("broker",), signatures_of_one_size=True)
+    play(40, lambda scene: hostile(scene, [each.file for each in authorities]), tokens=TOKENS, certificate=files)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -35,6 +35,9 @@ SIGNS_CERTIFICATES = x509.KeyUsage(
     encipher_only=False,
     decipher_only=False,
 )
+
+
+Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 
 class Files(NamedTuple):
@@ -70,14 +73,18 @@ class Authority:
         purpose: x509.ObjectIdentifier | None = None,
         signed_with: Files | None = None,
         file_name: str = "certificate",
+        signatures_of_one_size: bool = False,
     ) -> Files:
         """Create a certificate for these names and addresses, and its key. Without a purpose it is valid for any.
 
         It may be signed with another certificate, which is no authority's and follows in its file.
         """
-        key = ec.generate_private_key(ec.SECP256R1())
+        key: Key = ec.generate_private_key(ec.SECP256R1())
+        if signatures_of_one_size:
+            key = ed25519.Ed25519PrivateKey.generate()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, file_name)])
-        issuer, signing_key, signer = self.name, self.key, b""
+        signing_key: Key = self.key
+        issuer, signer = self.name, b""
         if self_signed:
             issuer, signing_key = subject, key
         elif signed_with is not None:
@@ -94,7 +101,9 @@ class Authority:
         )
         if purpose is not None:
             builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        certificate = builder.sign(signing_key, hashes.SHA256())
+        certificate = builder.sign(
+            signing_key, None if isinstance(signing_key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+        )
         files = Files(str(self.folder / f"{file_name}.pem"), str(self.folder / f"{file_name}.key.pem"))
         Path(files.certificate).write_bytes(certificate.public_bytes(Encoding.PEM) + signer)
         Path(files.key).write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -108,7 +117,7 @@ def encrypt_key(file: str, password: bytes) -> None:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, valid: tuple[datetime, datetime]
+    subject: x509.Name, issuer: x509.Name, key: Key, valid: tuple[datetime, datetime]
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

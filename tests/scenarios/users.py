@@ -1,0 +1,209 @@
+"""Callers that use a client for whatever it offers, alone and several at once, and take every error but one of ours."""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.crypto_key_reader import EncryptionKeyReader
+from pulsar_actors.client.enums import ConsumerType, ProducerAccessMode
+from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
+from pulsar_actors.exceptions import InternalError, PulsarException
+from pulsar_actors.simulation.caller import Caller
+from pulsar_actors.simulation.scheduler import Dice
+from tests.scenarios.scene import NAMESPACE, PARTS, SUBSCRIPTION, TOPIC, Scene
+
+SECOND = f"{TOPIC}-2"
+ALL = re.compile(f"{NAMESPACE}/.*")
+ACCESS = (ProducerAccessMode.Exclusive, ProducerAccessMode.WaitForExclusive, ProducerAccessMode.ExclusiveWithFencing)
+TRANSACTION = timedelta(seconds=10)
+
+
+class User:
+    """One of them, until it is calm."""
+
+    def __init__(self, scene: Scene, client: Client, number: int, keys: EncryptionKeyReader) -> None:
+        self._scene = scene
+        self._client = client
+        self._keys = keys
+        self._dice = Dice(scene.world.seed, f"user {number}")
+        self._helpers: list[Caller] = []
+        self._caller = scene.world.spawn(self._run, f"user {number}")
+
+    @property
+    def callers(self) -> list[Caller]:
+        return [self._caller, *self._helpers]
+
+    def _run(self) -> None:
+        uses = (
+            self._produce, self._produce_alone, self._consume, self._consume_and_leave, self._read, self._gather,
+            self._share_a_set, self._ask, self._work, self._end_twice, self._view, self._retry,
+        )  # fmt: skip
+        while not self._scene.is_calm:
+            self._try(uses[self._dice.below(len(uses))])
+            self._scene.sleep(10.0 ** (self._dice.chance() * 3 - 3))
+
+    def _try(self, call: Any) -> None:
+        try:
+            call()
+        except InternalError:
+            raise
+        except PulsarException as error:
+            self._scene.world.note(f"{getattr(call, '__name__', call)}: {error!r}"[:300])
+
+    def _beside(self, *calls: Callable[[], object]) -> None:
+        """Make calls, each in a caller of its own."""
+        for call in calls:
+            self._helpers.append(self._scene.world.spawn(lambda call=call: self._try(call)))  # type: ignore[misc]
+
+    def _one(self, *of: Any) -> Any:
+        return of[self._dice.below(len(of))]
+
+    def _topic(self) -> str:
+        return str(PARTS) if self._dice.happens(0.3) else TOPIC
+
+    def _rest(self) -> None:
+        self._scene.sleep(10.0 ** (self._dice.chance() * 3 - 3))
+
+    def _produce(self, topic: str | None = None, **options: Any) -> None:
+        if self._dice.happens(0.2):
+            options |= {"encryption_keys": ["key"], "crypto_key_reader": self._keys}
+        producer = self._client.create_producer(
+            topic or self._topic(), batching_enabled=self._dice.happens(0.5), send_timeout_millis=3000, **options
+        )
+        try:
+            for _ in range(1 + self._dice.below(5)):
+                producer.send_async(b"x")
+            if self._dice.happens(0.3):
+                self._beside(producer.close)
+                self._rest()
+                producer.send(b"late")
+            producer.flush()
+        finally:
+            self._try(producer.close)
+
+    def _produce_alone(self) -> None:
+        self._produce(TOPIC, access_mode=self._one(*ACCESS))
+
+    def _subscribe(self, **options: Any) -> Any:
+        return self._client.subscribe(
+            self._topic(),
+            self._one(SUBSCRIPTION, "another"),
+            consumer_type=self._one(*ConsumerType),
+            ack_receipt_enabled=self._dice.happens(0.5),
+            **options,
+        )
+
+    def _uses_of(self, consumer: Any) -> "tuple[Callable[[], object], ...]":
+        return (
+            lambda: consumer.seek(self._one(MessageId.earliest, MessageId.latest, 0)),
+            consumer.get_last_message_id,
+            consumer.get_broker_consumer_stats,
+            consumer.unsubscribe,
+            consumer.redeliver_unacknowledged_messages,
+            lambda: consumer.acknowledge(consumer.receive(300)),
+            lambda: consumer.acknowledge_cumulative(consumer.receive(300)),
+            lambda: consumer.negative_acknowledge(consumer.receive(300)),
+            lambda: self._acknowledge_in_a_transaction(consumer),
+        )
+
+    def _acknowledge_in_a_transaction(self, consumer: Any) -> None:
+        transaction = self._client.new_transaction(TRANSACTION)
+        with suppress(PulsarException):
+            consumer.acknowledge(consumer.receive(300), transaction=transaction)
+        transaction.abort()
+
+    def _consume(self) -> None:
+        consumer = self._subscribe()
+        try:
+            with suppress(PulsarException):
+                message = consumer.receive(300)
+                (consumer.acknowledge if self._dice.happens(0.7) else consumer.negative_acknowledge)(message)
+            self._try(self._one(*self._uses_of(consumer)))
+        finally:
+            self._try(consumer.close)
+
+    def _consume_and_leave(self) -> None:
+        """Let several call at once, and one of them close it amid that."""
+        consumer = self._subscribe()
+        uses = self._uses_of(consumer)
+        same = self._one(*uses)
+        self._beside(*(same if self._dice.happens(0.3) else self._one(*uses) for _ in range(1 + self._dice.below(4))))
+        self._rest()
+        self._beside(consumer.close)
+        for _ in range(self._dice.below(4)):
+            self._try(self._one(*uses))
+
+    def _read(self) -> None:
+        start = self._one(MessageId.earliest, MessageId.latest, MessageId.latest)
+        inclusive = self._dice.happens(0.5)
+        reader = self._client.create_reader(self._topic(), start, start_message_id_inclusive=inclusive)
+        try:
+            for _ in range(1 + self._dice.below(3)):
+                if reader.has_message_available():
+                    reader.read_next(300)
+                if self._dice.happens(0.3):
+                    reader.seek(self._one(MessageId.earliest, MessageId.latest))
+        finally:
+            self._try(reader.close)
+
+    def _gather(self) -> None:
+        consumer = self._client.subscribe(ALL, "all", ConsumerType.Shared, pattern_auto_discovery_period=1)
+        self._use_set(consumer)
+
+    def _share_a_set(self) -> None:
+        consumer = self._client.subscribe([TOPIC, SECOND], "set", self._one(ConsumerType.Shared, ConsumerType.Failover))
+        self._use_set(consumer)
+
+    def _use_set(self, consumer: Any) -> None:
+        calls = (
+            consumer.unsubscribe, consumer.redeliver_unacknowledged_messages, consumer.get_last_message_id,
+            lambda: consumer.acknowledge(consumer.receive(300)), lambda: consumer.seek(MessageId.earliest),
+        )  # fmt: skip
+        self._beside(*(self._one(*calls) for _ in range(self._dice.below(4))))
+        self._scene.sleep(2 * self._dice.chance())
+        self._try(consumer.close)
+
+    def _ask(self) -> None:
+        self._client.get_topic_partitions(self._topic())
+
+    def _work(self) -> None:
+        transaction = self._client.new_transaction(TRANSACTION)
+        producer = self._client.create_producer(TOPIC)
+        try:
+            producer.send(b"x", transaction=transaction)
+            (transaction.commit if self._dice.happens(0.7) else transaction.abort)()
+        finally:
+            self._try(producer.close)
+
+    def _end_twice(self) -> None:
+        transaction = self._client.new_transaction(TRANSACTION)
+        producer = self._client.create_producer(TOPIC)
+        ends = (transaction.commit, transaction.abort)
+        self._beside(*(self._one(*ends) for _ in range(2)))
+        self._try(lambda: producer.send_async(b"x", transaction=transaction))
+        for _ in range(2):
+            self._try(self._one(*ends))
+        self._try(producer.close)
+
+    def _view(self) -> None:
+        self._client.create_table_view(TOPIC).close()
+
+    def _retry(self) -> None:
+        """Refuse what comes until it goes to a dead letter topic."""
+        consumer = self._client.subscribe(
+            TOPIC,
+            "refusing",
+            ConsumerType.Shared,
+            negative_ack_redelivery_delay_ms=10,
+            dead_letter_policy=ConsumerDeadLetterPolicy(1, "persistent://public/default/dead"),
+        )
+        try:
+            self._produce(TOPIC)
+            for _ in range(2 + self._dice.below(4)):
+                consumer.negative_acknowledge(consumer.receive(300))
+        finally:
+            self._try(consumer.close)
