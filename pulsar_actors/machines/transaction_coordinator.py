@@ -59,6 +59,7 @@ from pulsar_actors.machines.transaction_coordinator_events import (
     AskToConnect,
     CloseCoordinator,
     CoordinatorAttached,
+    CoordinatorCloseDue,
     CoordinatorConnected,
     CoordinatorEnded,
     CoordinatorOutcome,
@@ -145,6 +146,7 @@ ROWS: Final = (
     Row(TransactionOver,        ACTIVE,              INTERNAL,    None,                   "count_over"),
     Row(CloseCoordinator,       ACTIVE,              OVER,        "has_no_transaction",   "end"),
     Row(CloseCoordinator,       ACTIVE,              INTERNAL,    None,                   "end_transactions"),
+    Row(CoordinatorCloseDue,    ACTIVE,              OVER,        None,                   "end"),
     Row(EndCoordinator,         ACTIVE,              OVER,        None,                   "end_at_once"),
     Row(AskCoordinator,         OVER,                INTERNAL,    None,                   "refuse"),
 )
@@ -158,7 +160,7 @@ IGNORES: Final = (
     Ignore(RequestRejected,                               (*WITHOUT_COORDINATOR, OVER)),
     Ignore(RequestAccepted,                               OVER),
     Ignore(RepeatDue,                                     (*WITHOUT_COORDINATOR, OVER)),
-    Ignore(CoordinatorRequestsDue,                        OVER),
+    Ignore((CoordinatorRequestsDue, CoordinatorCloseDue), OVER),
     Ignore(LeaveCluster,                                  (IDLE, OVER)),
     Ignore((TransactionBegun, TransactionOver),           OVER),
     Ignore((CloseCoordinator, EndCoordinator),            OVER),
@@ -322,11 +324,14 @@ class CoordinatorHandler(StateMachine, chart=CHART, current=("attempt", "connect
         return not self._transactions
 
     def end_transactions(self, event: CloseCoordinator, now: float) -> Effects:
-        """End the transactions first; the coordinator is still needed for that."""
-        self._closing = True
-        return [EndTransactions()]
+        """End the transactions first; the coordinator is still needed for that.
 
-    def end(self, event: CloseCoordinator | TransactionOver, now: float) -> Effects:
+        Each has to wait for its sends and then for the coordinator, but all together for no longer than any close.
+        """
+        self._closing = True
+        return [self.timers.start(CoordinatorCloseDue, self._operation_timeout), EndTransactions()]
+
+    def end(self, event: CloseCoordinator | TransactionOver | CoordinatorCloseDue, now: float) -> Effects:
         """End. No broker has to be told: a coordinator keeps nothing for a client."""
         return self._end(None)
 

@@ -99,6 +99,12 @@ class CoordinatorRequestsDue(NamedTuple):
     generation: int
 
 
+class CoordinatorCloseDue(NamedTuple):
+    """The time for a close is over, and some transactions have not ended."""
+
+    generation: int
+
+
 # Effects.
 
 

@@ -44,6 +44,7 @@ from pulsar_actors.machines.transaction_coordinator_events import (
     AskToConnect,
     CloseCoordinator,
     CoordinatorAttached,
+    CoordinatorCloseDue,
     CoordinatorConnected,
     CoordinatorEnded,
     CoordinatorOutcome,
@@ -328,6 +329,7 @@ class AnyCoordinator(RuleBasedStateMachine):
     def it_closes_with_its_last_transaction(self) -> None:
         if self.is_closing and not self.ended:
             assert self.transactions, "does not close"
+            assert CoordinatorCloseDue in self.timers, "closes without a time limit"
 
 
 MODEL = settings(max_examples=200, stateful_step_count=30)
@@ -419,6 +421,9 @@ FAULTS = [
     fault(TransactionOver, State.READY, "end", {"guard": "never"},
           "does not close", "something_is_asked", "go_on", "the_client_closes", "a_transaction_begins",
           "a_transaction_ends"),
+    fault(CoordinatorCloseDue, State.READY, "end", {"dest": INTERNAL, "does": None},
+          "without a time limit", "something_is_asked", "go_on", "the_client_closes", "a_transaction_begins",
+          "time_passes"),
     fault(EndCoordinator, State.READY, "end_at_once", {"dest": INTERNAL},
           "against what was said", "something_is_asked", "go_on", "the_client_ends"),
 ]

@@ -33,6 +33,8 @@ class Meddler:
         self.calls = 0
         self.topics = [TOPIC, TOPIC, TOPIC + "-2"]
         self.patience: int | None = None
+        self.content = b"content" * (10_000 if self.dice.happens(0.2) else 1)
+        """Large ones fill a connection that nobody reads."""
 
     def run(self) -> None:
         while True:
@@ -127,26 +129,26 @@ class Meddler:
             self.scene.world.note(f"in a listener: {error!r}")
 
     def send(self) -> None:
-        self.one("producer").send(b"content")
+        self.one("producer").send(self.content)
 
     def send_async(self) -> None:
         producer = self.one("producer")
         if self.dice.happens(0.2):
-            producer.send_async(b"content", lambda *_: producer.close())
+            producer.send_async(self.content, lambda *_: producer.close())
         elif self.dice.happens(0.3):
-            producer.send_async(b"content", lambda *_: None)
+            producer.send_async(self.content, lambda *_: None)
         else:
-            future = producer.send_async(b"content")
+            future = producer.send_async(self.content)
             self.made["future"].append(future)
 
     def send_in_a_transaction(self) -> None:
         producer, transaction = self.one("producer"), self.one("transaction")
         if self.dice.happens(0.3):
-            producer.send(b"content", transaction=transaction)
+            producer.send(self.content, transaction=transaction)
         elif self.dice.happens(0.3):
-            self.made["future"].append(producer.send_many([b"content"] * 3, transaction=transaction))
+            self.made["future"].append(producer.send_many([self.content] * 3, transaction=transaction))
         else:
-            self.made["future"].append(producer.send_async(b"content", transaction=transaction))
+            self.made["future"].append(producer.send_async(self.content, transaction=transaction))
 
     def acknowledge_in_a_transaction(self) -> None:
         consumer, transaction = self.one("consumer"), self.one("transaction")
@@ -158,6 +160,8 @@ class Meddler:
         transaction = self.one("transaction")
         if isinstance(transaction, SharedTransaction) and self.dice.happens(0.5):
             transaction.leave()
+            if self.dice.happens(0.2):
+                transaction.leave()
         elif self.dice.happens(0.5):
             (transaction.commit, transaction.abort)[self.dice.below(2)]()
         else:
@@ -226,6 +230,7 @@ def make_it_worse(scene: Scene) -> None:
     ways: tuple[Callable[[], object], ...] = (
         lambda: faults.partition("broker", 100.0),
         lambda: faults.stall("broker"),
+        lambda: faults.stall("client1"),
         lambda: (faults.cut(), faults.refuse("broker", 1000)),
         lambda: (faults.cut(), faults.ignore("broker", 1000)),
         lambda: scene.on_broker(Broker.close),
@@ -242,6 +247,11 @@ def close_in_a_callback(scene: Scene, client: Client) -> None:
     scene.world.block(lambda: client._shutdown.ended is not None and client._shutdown.ended.done())
 
 
+def try_to(make: Callable[[], object]) -> None:
+    with contextlib.suppress(PulsarException):
+        make()
+
+
 def closing(scene: Scene) -> None:
     world, dice = scene.world, scene.dice
     client = scene.client()
@@ -252,6 +262,9 @@ def closing(scene: Scene) -> None:
     make_it_worse(scene)
     ways: tuple[Callable[[], None], ...] = (client.close, client.shutdown, lambda: close_in_a_callback(scene, client))
     closers = [world.spawn(ways[dice.below(3)], f"closer {number}") for number in range(1 + dice.below(2))]
+    late = Meddler(scene, client, made, "late")
+    makers = (late.make_a_producer, late.make_a_consumer, late.make_a_transaction)
+    callers += [world.spawn(lambda maker=maker: try_to(maker)) for maker in makers[: dice.below(4)]]  # type: ignore[misc]
     began = world.now
     world.run(until=lambda: all(closer.ended for closer in closers), limit=3 * CLOSING)
     took = world.now - began
