@@ -15,7 +15,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import PulsarException, SendManyFailed
 from pulsar_actors.machines.transaction_events import (
     Abort,
     CloseTransaction,
@@ -79,10 +79,11 @@ class TransactionWork:
 
     def end(self, error: BaseException | None) -> None:
         """End a send or an acknowledgement that has begun."""
+        failure = _without_frames(error) if isinstance(error, Exception) and self._failure is None else None
         with self._lock:
             self._begun -= 1
-            if isinstance(error, Exception) and self._failure is None:
-                self._failure = copy_error(error) if isinstance(error, PulsarException) else error
+            if self._failure is None:
+                self._failure = failure
             report = self._take_report()
         if report is not None:
             report(self._failure)
@@ -135,6 +136,20 @@ class TransactionWork:
             return None
         self._when_settled = None
         return report
+
+
+def _without_frames(error: Exception) -> Exception:
+    """Copy a failure without any frames: the coordinator's actor keeps the work, and they the caller's client."""
+    try:
+        failure = copy_error(error)
+    except Exception:  # noqa: BLE001 - a class of somebody else's, which says itself how it is copied
+        return PulsarException(f"{type(error).__name__}: {error}")
+    failure.__cause__ = None
+    if isinstance(failure, SendManyFailed):
+        distinct = {id(one): one for one in failure.errors.values()}  # many messages have the same
+        copies = {number: _without_frames(one) for number, one in distinct.items()}
+        failure.errors = {position: copies[id(one)] for position, one in failure.errors.items()}
+    return failure
 
 
 def runs_by_transaction(messages: OutgoingMessages) -> Iterator[tuple[OutgoingMessages, TransactionWork | None]]:

@@ -1,5 +1,7 @@
+import contextlib
 import gc
 import weakref
+from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
@@ -101,6 +103,72 @@ def test_a_transaction_that_is_forgotten_after_a_failure_keeps_no_client_alive(
     forgotten = program()
     until(lambda: (gc.collect(), forgotten() is None)[1], "the end of the client")
     assert "was neither committed nor aborted, and is aborted now" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        pytest.param(lambda producer, transaction: producer.send(b"x", transaction=transaction), id="send"),
+        pytest.param(
+            lambda producer, transaction: producer.send_async(b"x", transaction=transaction).result(10), id="send_async"
+        ),
+        pytest.param(
+            lambda producer, transaction: producer.send_many([b"x", b"y"], transaction=transaction).result(10),
+            id="send_many",
+        ),
+    ],
+)
+def test_a_client_that_is_forgotten_after_a_full_queue_refused_a_message_of_a_transaction_is_collected(
+    broker: EmbeddedBroker, refused: Callable[[pulsar.Producer, pulsar.Transaction], object]
+) -> None:
+    def program() -> "weakref.ref[pulsar.Client]":
+        client = pulsar.Client(broker.service_url)
+        producer = client.create_producer("full", max_pending_messages=1)
+        transaction = client.new_transaction()  # first: behind a stalled receipt, its answer would be stalled, too
+        receipts = broker.faults.on(CommandSendReceipt).stall()
+        undo.callback(receipts.release)
+        producer.send_async(b"plain")
+        with pytest.raises(pulsar.PulsarException, match="max_pending_messages"):
+            refused(producer, transaction)
+        return weakref.ref(client)
+
+    with contextlib.ExitStack() as undo:
+        forgotten = program()
+        until(lambda: (gc.collect(), forgotten() is None)[1], "the end of the client")
+
+
+def no_way(message: pulsar.Message, partitions: int) -> int:
+    raise ValueError("no way")
+
+
+@pytest.mark.parametrize("call", ["send", "send_async", "send_many"])
+@pytest.mark.parametrize(
+    ("options", "content"),
+    [
+        pytest.param(
+            {"message_routing_mode": pulsar.PartitionsRoutingMode.CustomPartition, "message_router": no_way},
+            b"x",
+            id="a router that raises",
+        ),
+        pytest.param(
+            {"schema": pulsar.schema.StringSchema(), "interceptors": [pulsar.ProducerInterceptor()]},
+            "\ud800",
+            id="an error with a cause",
+        ),
+    ],
+)
+def test_a_client_that_is_forgotten_after_a_mistake_in_a_transaction_is_collected(
+    broker: EmbeddedBroker, parts: str, options: dict[str, Any], content: object, call: str
+) -> None:
+    def program() -> "weakref.ref[pulsar.Client]":
+        client = pulsar.Client(broker.service_url)
+        producer = client.create_producer(parts, **options)
+        with pytest.raises(ValueError):  # noqa: PT011 - the router's, or an InvalidMessage
+            getattr(producer, call)([content] if call == "send_many" else content, transaction=client.new_transaction())
+        return weakref.ref(client)
+
+    forgotten = program()
+    until(lambda: (gc.collect(), forgotten() is None)[1], "the end of the client")
 
 
 def test_a_broker_that_gives_the_answer_to_another_request_is_at_fault_and_the_outcome_is_open(
@@ -221,13 +289,10 @@ def test_the_first_messages_of_partitions_without_a_producer_are_in_their_transa
 
 @pytest.mark.parametrize("call", ["send", "send_async", "send_many"])
 def test_a_router_that_fails_does_not_keep_a_transaction_open(broker: EmbeddedBroker, call: str) -> None:
-    def router(message: pulsar.Message, partitions: int) -> int:
-        raise ValueError("no way")
-
     Admin(broker.web_url).create_partitioned(f"persistent://public/default/{call}", 2)
     with pulsar.Client(broker.service_url) as client:
         routed = pulsar.PartitionsRoutingMode.CustomPartition
-        producer = client.create_producer(call, message_routing_mode=routed, message_router=router)
+        producer = client.create_producer(call, message_routing_mode=routed, message_router=no_way)
         transaction = client.new_transaction()
         with pytest.raises(ValueError, match="no way"):
             getattr(producer, call)([b"x"] if call == "send_many" else b"x", transaction=transaction)

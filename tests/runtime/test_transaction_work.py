@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import InvalidTxnStatusError, Timeout
+from pulsar_actors.exceptions import InvalidTxnStatusError, SendManyFailed, Timeout
 from pulsar_actors.machines.transaction_events import Register
 from pulsar_actors.runtime import transaction_work
 from pulsar_actors.runtime.future import SlimFuture, settle
@@ -48,6 +48,32 @@ def test_the_first_failure_is_reported_once() -> None:
     work.begin()
     work.end(None)
     assert list(map(repr, settled)) == [repr(FAULT)]
+
+
+def test_a_failure_of_many_messages_is_reported_with_the_error_of_each() -> None:
+    work, settled = new_work(), list[Any]()
+    failed = SendManyFailed("2 of 3 messages were not stored")
+    failed.errors, failed.ids = {0: FAULT, 2: FAULT}, [None, "id", None]
+    work.begin()
+    work.end(failed)
+    work.when_settled(settled.append)
+    (reported,) = settled
+    assert (repr(reported), repr(reported.errors), reported.ids) == (repr(failed), repr(failed.errors), failed.ids)
+
+
+class Awkward(Exception):
+    """An error that cannot be copied."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what}, {why}")
+
+
+def test_a_failure_that_cannot_be_copied_is_reported_by_its_class_and_text() -> None:
+    work, settled = new_work(), list[Exception | None]()
+    work.begin()
+    work.end(Awkward("no way", "today"))
+    work.when_settled(settled.append)
+    assert list(map(repr, settled)) == ["PulsarException('Awkward: no way, today')"]
 
 
 def test_no_work_begins_once_it_is_refused_and_what_has_begun_still_counts() -> None:
