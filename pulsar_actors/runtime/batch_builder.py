@@ -249,9 +249,8 @@ class BatchBuilder:
         if limits is None:
             return [PlannedBatch((place,), one, None, batched=False) for place, one in enumerate(ids)]
         if self._batch_settings.by_key:
-            return plan_key_batches(
-                ids, messages.sizes, list(map(_batch_key, messages.headers)), limits, messages.unbatchable
-            )
+            keys = list(map(_batch_key, messages.tags))
+            return plan_key_batches(ids, messages.sizes, keys, limits, messages.unbatchable)
         return plan_batches(ids, messages.sizes, limits, messages.unbatchable)
 
     def _pack_or_split(self, batch: PlannedBatch) -> None:
@@ -316,10 +315,11 @@ def _batch_payload(messages: OutgoingMessages) -> tuple[bytes, CompressedPayload
     """Return the payload of a batch, or what the caller's thread has compressed."""
     if not messages.has_headers:
         return encode_plain_batch(messages.payloads, messages.sizes), None
-    headers = list(messages.headers)
-    if len(headers) == 1 and headers[0] is not None and headers[0].compressed is not None:
-        return b"", headers[0].compressed
-    return encode_batch(zip([(one and one.metadata) or None for one in headers], messages.payloads, strict=True)), None
+    first = messages.tags[0]
+    if len(messages) == 1 and type(first) is MessageHeader and first.compressed is not None:
+        return b"", first.compressed
+    metadata = [(tag.metadata or None) if type(tag) is MessageHeader else None for tag in messages.tags]
+    return encode_batch(zip(metadata, messages.payloads, strict=True)), None
 
 
 def pack_batch(
@@ -492,6 +492,6 @@ def entry_too_big(size: int, largest: int) -> MessageTooBig:
     return MessageTooBig(f"an entry of {size:,} bytes, metadata included, is over the broker's limit of {largest:,}")
 
 
-def _batch_key(header: MessageHeader | None) -> object:
+def _batch_key(tag: object) -> object:
     """Return the key that the messages of a key-based batch share: the ordering key, or else the partition key."""
-    return None if header is None else header.ordering_key or header.partition_key or None
+    return (tag.ordering_key or tag.partition_key or None) if type(tag) is MessageHeader else None

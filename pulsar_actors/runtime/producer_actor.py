@@ -47,7 +47,7 @@ from pulsar_actors.runtime.log import LOG, Fields
 from pulsar_actors.runtime.message_crypto import KEY_READER_TIMEOUT, ProducerKeys
 from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.observer import BatchTimes, ClientObserver
-from pulsar_actors.runtime.send_queue import OutgoingMessages, SendOutcome, SendQueue, new_sent_to
+from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, SendOutcome, SendQueue, new_sent_to
 from pulsar_actors.wire.fast_encode import SendEncoder
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt
@@ -295,7 +295,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     def _sequence_ids(self, messages: OutgoingMessages, count: int) -> Sequence[int]:
         source = self.machine.sequence_ids
-        chosen = [None if one is None else one.sequence_id for one in messages.headers] if messages.has_headers else []
+        tags = messages.tags if messages.has_headers else ()
+        chosen = [tag.sequence_id if type(tag) is MessageHeader else None for tag in tags]
         if chosen.count(None) == len(chosen):
             first = source.take(count)
             return range(first, first + count)

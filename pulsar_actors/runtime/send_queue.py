@@ -157,11 +157,6 @@ class OutgoingMessages:
         return sum(self.sizes)
 
     @property
-    def headers(self) -> Iterable[MessageHeader | None]:
-        """The header of each message, if it has one."""
-        return (tag if type(tag) is MessageHeader else None for tag in self.tags)
-
-    @property
     def unbatchable(self) -> Collection[int]:
         """The positions of the messages that cannot be batched."""
         if not self.has_headers:
