@@ -1,7 +1,8 @@
 """Acknowledges messages in a transaction.
 
-The subscription is registered with the transaction first. Then the consumer's actor sends the acknowledgement, and the
-future ends with the broker's answer. Messages of several topics are one command, and one future, for each topic.
+The subscription is registered with the transaction first. Then the consumer's actor sends the acknowledgement, unless
+the transaction is over by then, and the future ends with the broker's answer. Messages of several topics are one
+command, and one future, for each topic.
 """
 
 from collections.abc import Sequence
@@ -19,11 +20,11 @@ from pulsar_actors.client.acknowledge import (
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import ConsumerState
 from pulsar_actors.client.transaction import refuse_unless_persistent
-from pulsar_actors.machines.consumer_events import AcknowledgeInTransaction, RedeliverUnacknowledged
+from pulsar_actors.machines.consumer_events import RedeliverUnacknowledged
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.runtime.actor import tell
-from pulsar_actors.runtime.consumer_actor import RunAfter
+from pulsar_actors.runtime.consumer_actor import AcknowledgeIn, RunAfter
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.wire.message_id import MessageId
@@ -94,12 +95,11 @@ def _send(
     answered: SlimFuture[None],
     registered: "Future[None]",
 ) -> None:
-    # The transaction may have ended before the consumer was noted in its work.
-    error = work.dropped or registered.exception()
+    error = registered.exception()
     if isinstance(error, Exception):
         owner.link.pending_calls.fail(answered, error)
     else:
-        tell(owner.address, AcknowledgeInTransaction(ack))
+        tell(owner.address, AcknowledgeIn(work, ack))
 
 
 def _rewind(owner: ConsumerState) -> SlimFuture[None]:

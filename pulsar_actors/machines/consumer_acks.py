@@ -12,7 +12,7 @@ have no caller that waits, and request no receipt.
 A topic that is not persistent keeps no acknowledgements, so an acknowledgement there completes at once.
 
 An acknowledgement in a transaction is not grouped. It is sent once, and is not held again after the loss of its
-connection: see `trackers/transactional_acks.py`.
+connection: see `trackers/transactional_acks.py`. Once its transaction is over, it is not sent at all.
 """
 
 from collections.abc import Iterable
@@ -87,40 +87,41 @@ NOT_OVER: Final = (*NOT_ENDING, CLOSING)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger                   source              dest      guard does
-    Row(Acknowledge,              NOT_ENDING,         INTERNAL, None, "hold"),
-    Row(AcknowledgeUpTo,          NOT_ENDING,         INTERNAL, None, "hold_cumulative"),
-    Row(AcknowledgeUnneeded,      NOT_ENDING,         INTERNAL, None, "hold_unneeded"),
-    Row(AcknowledgeHandedOut,     WITH_BINDING,       INTERNAL, None, "hold_handed_out"),
-    Row(AcknowledgeCorrupt,       WITH_BINDING,       INTERNAL, None, "send_corrupt"),
-    Row(AcksDue,                  SENDING,            INTERNAL, None, "send_all"),
-    Row(FlushAcks,                SENDING,            INTERNAL, None, "send_all"),
+    #   trigger                   source              dest      guard         does
+    Row(Acknowledge,              NOT_ENDING,         INTERNAL, None,         "hold"),
+    Row(AcknowledgeUpTo,          NOT_ENDING,         INTERNAL, None,         "hold_cumulative"),
+    Row(AcknowledgeUnneeded,      NOT_ENDING,         INTERNAL, None,         "hold_unneeded"),
+    Row(AcknowledgeHandedOut,     WITH_BINDING,       INTERNAL, None,         "hold_handed_out"),
+    Row(AcknowledgeCorrupt,       WITH_BINDING,       INTERNAL, None,         "send_corrupt"),
+    Row(AcksDue,                  SENDING,            INTERNAL, None,         "send_all"),
+    Row(FlushAcks,                SENDING,            INTERNAL, None,         "send_all"),
 
     # Transactions.
-    Row(AcknowledgeInTransaction, SENDING,            INTERNAL, None, "send_in_transaction"),
-    Row(AcknowledgeInTransaction, (UNBOUND, HELD),    INTERNAL, None, "hold_in_transaction"),
-    Row(TransactionalAckAnswered, NOT_OVER,           INTERNAL, None, "end_in_transaction"),
-    Row(DropTransactionalAcks,    NOT_OVER,           INTERNAL, None, "drop_of_transaction"),
+    Row(AcknowledgeInTransaction, NOT_ENDING,         INTERNAL, "is_dropped", "fail_dropped"),
+    Row(AcknowledgeInTransaction, SENDING,            INTERNAL, None,         "send_in_transaction"),
+    Row(AcknowledgeInTransaction, (UNBOUND, HELD),    INTERNAL, None,         "hold_in_transaction"),
+    Row(TransactionalAckAnswered, NOT_OVER,           INTERNAL, None,         "end_in_transaction"),
+    Row(DropTransactionalAcks,    NOT_OVER,           INTERNAL, None,         "drop_of_transaction"),
 
     # Receipts.
-    Row(AcksAnswered,             WITH_BINDING,       INTERNAL, None, "end_answered_and_forget_failure"),
-    Row(AcksAnswered,             (UNBOUND, CLOSING), INTERNAL, None, "end_answered"),
-    Row(AckReceiptsDue,           NOT_ENDING,         INTERNAL, None, "fail_late"),
+    Row(AcksAnswered,             WITH_BINDING,       INTERNAL, None,         "end_answered_and_forget_failure"),
+    Row(AcksAnswered,             (UNBOUND, CLOSING), INTERNAL, None,         "end_answered"),
+    Row(AckReceiptsDue,           NOT_ENDING,         INTERNAL, None,         "fail_late"),
 
     # Bindings and seeks.
-    Row(Bound,                    UNBOUND,            SENDING,  None, "send_kept"),
-    Row(Unbound,                  WITH_BINDING,       UNBOUND,  None, "keep_unanswered"),
-    Row(SeekSent,                 SENDING,            HELD,     None, "send_all"),
-    Row(SeekRefused,              HELD,               SENDING,  None, "send_later"),
-    Row(AcksVoided,               HELD,               SENDING,  None, "end_void"),
-    Row(AcksVoided,               UNBOUND,            INTERNAL, None, "end_void"),
+    Row(Bound,                    UNBOUND,            SENDING,  None,         "send_kept"),
+    Row(Unbound,                  WITH_BINDING,       UNBOUND,  None,         "keep_unanswered"),
+    Row(SeekSent,                 SENDING,            HELD,     None,         "send_all"),
+    Row(SeekRefused,              HELD,               SENDING,  None,         "send_later"),
+    Row(AcksVoided,               HELD,               SENDING,  None,         "end_void"),
+    Row(AcksVoided,               UNBOUND,            INTERNAL, None,         "end_void"),
 
     # The end.
     Row(Closing,                  NOT_ENDING,         CLOSING),
-    Row(Ended,                    CLOSING,            OVER,     None, "fail_unanswered"),
-    Row(Acknowledge,              ENDING,             INTERNAL, None, "fail_after_end"),
-    Row(AcknowledgeUpTo,          ENDING,             INTERNAL, None, "fail_cumulative_after_end"),
-    Row(AcknowledgeInTransaction, ENDING,             INTERNAL, None, "fail_in_transaction_after_end"),
+    Row(Ended,                    CLOSING,            OVER,     None,         "fail_unanswered"),
+    Row(Acknowledge,              ENDING,             INTERNAL, None,         "fail_after_end"),
+    Row(AcknowledgeUpTo,          ENDING,             INTERNAL, None,         "fail_cumulative_after_end"),
+    Row(AcknowledgeInTransaction, ENDING,             INTERNAL, None,         "fail_in_transaction_after_end"),
 )
 
 IGNORES: Final = (
@@ -211,6 +212,14 @@ class ConsumerAcks(StateMachine, chart=CHART):
         return self._send_all()
 
     # Transactions.
+
+    def is_dropped(self, event: AcknowledgeInTransaction, now: float) -> bool:
+        """Return whether the transaction is over."""
+        return event.dropped is not None
+
+    def fail_dropped(self, event: AcknowledgeInTransaction, now: float) -> Effects:
+        """Fail the caller. The broker would hold the messages back for an end of the transaction that never comes."""
+        return [AcksSettled((event.ack.token,), event.dropped)]
 
     def send_in_transaction(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Send an acknowledgement of a transaction, at once."""

@@ -86,9 +86,13 @@ class AcknowledgeUpTo(NamedTuple):
 
 
 class AcknowledgeInTransaction(NamedTuple):
-    """Acknowledge messages as a part of a transaction, in which their subscription is registered."""
+    """Acknowledge messages as a part of a transaction, in which their subscription is registered.
+
+    `dropped` is the error of a transaction that was over before the event came: then nothing is sent.
+    """
 
     ack: TransactionalAck
+    dropped: PulsarException | None = None
 
 
 class DropTransactionalAcks(NamedTuple):

@@ -8,7 +8,7 @@ close, seek or lost connection overtakes them.
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pulsar_actors.exceptions import BrokerRefusal, InternalError, PulsarException
 from pulsar_actors.machines.chart import Event
@@ -16,6 +16,7 @@ from pulsar_actors.machines.connection_events import SendCommand
 from pulsar_actors.machines.connection_handler_events import RequestRefused, RequestTimedOut
 from pulsar_actors.machines.consumer import ConsumerMachine
 from pulsar_actors.machines.consumer_events import (
+    AcknowledgeInTransaction,
     AcksAnswered,
     AcksDue,
     AcksHeld,
@@ -59,6 +60,7 @@ from pulsar_actors.machines.consumer_events import (
 from pulsar_actors.machines.incoming_entries import CorruptEntry, DeliveredEntry, IncomingEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.server_errors import refusal
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.ack_queue import AckQueue, AcksQueued
 from pulsar_actors.runtime.actor import tell
@@ -81,6 +83,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandReachedEndOfTopic,
 )
 
+if TYPE_CHECKING:
+    from pulsar_actors.runtime.transaction_work import TransactionWork
+
 TellActor = Callable[[object], object]
 SendDeadLetter = Callable[[DeliveredEntry, Generation, Callable[[Exception | None], None]], None]
 """Sends an entry to the dead letter topic and reports the outcome. Called on the loop; the report, on any thread."""
@@ -95,6 +100,13 @@ class RunAfter(NamedTuple):
 
     seconds: float
     end: Callable[[], object]
+
+
+class AcknowledgeIn(NamedTuple):
+    """From a caller: acknowledge messages in a transaction, unless it is over by then."""
+
+    work: "TransactionWork"
+    ack: TransactionalAck
 
 
 class ConsumerHooks(NamedTuple):
@@ -175,6 +187,8 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
                 self.receiver_queue.serve()
             case RunAfter(seconds, end):
                 self.later(seconds, lambda _: end(), None)
+            case AcknowledgeIn(work, ack):
+                self.feed(AcknowledgeInTransaction(ack, work.dropped))
             case _:
                 self.feed(message)
 

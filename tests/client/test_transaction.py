@@ -2,7 +2,6 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.client import transactional_ack
 from pulsar_actors.machines.transaction import TransactionMachine
 from pulsar_actors.runtime.actor import actor_of
 from pulsar_actors.runtime.transaction_work import TransactionWork
@@ -234,25 +234,36 @@ def test_after_its_timeout_what_was_acknowledged_cumulatively_is_delivered_again
         assert consumer.receive(10_000).data() == b"1"
 
 
+@pytest.mark.parametrize(
+    ("owner", "step", "comes_first"),
+    [
+        pytest.param(TransactionWork, "begin_as", True, id="after it has begun"),
+        pytest.param(transactional_ack, "tell", False, id="before the consumer's actor is told"),
+    ],
+)
 def test_an_acknowledgement_whose_caller_is_suspended_until_the_timeout_of_its_transaction_is_not_sent(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, *, comes_first: bool
 ) -> None:
     with pulsar.Client(broker.service_url) as client:
-        producer = client.create_producer("suspended")
+        topic = f"suspended-{step}"
+        producer = client.create_producer(topic)
         shared = pulsar.ConsumerType.Shared
-        consumer = client.subscribe("suspended", "s", consumer_type=shared, negative_ack_redelivery_delay_ms=10)
+        consumer = client.subscribe(topic, "s", consumer_type=shared, negative_ack_redelivery_delay_ms=10)
         for content in (b"first", b"second"):
             producer.send(content)
         first, second = (consumer.receive(timeout_millis=10_000) for _ in range(2))
         transaction = client.new_transaction(timedelta(seconds=1))
         consumer.acknowledge(first, transaction=transaction)
-        begin_as = TransactionWork.begin_as
+        plain = getattr(owner, step)
 
-        def begin_and_wait(work: TransactionWork, future: "Future[Any]") -> None:
-            begin_as(work, future)
-            until(lambda: work.dropped is not None)
+        def wait(*_: Any) -> None:
+            until(lambda: transaction._work.dropped is not None)
 
-        monkeypatch.setattr(TransactionWork, "begin_as", begin_and_wait)
+        def suspended(*arguments: Any) -> None:
+            for one in (plain, wait) if comes_first else (wait, plain):
+                one(*arguments)
+
+        monkeypatch.setattr(owner, step, suspended)
         acknowledged = consumer.acknowledge_async(second, transaction=transaction)
         with pytest.raises(pulsar.InvalidTxnStatusError):
             acknowledged.result(timeout=10)

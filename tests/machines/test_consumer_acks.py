@@ -6,6 +6,7 @@ from pulsar_actors.exceptions import (
     ConnectError,
     ConnectionLost,
     InvalidArgument,
+    InvalidTxnStatusError,
     OutcomeUnknown,
     PulsarException,
     Timeout,
@@ -217,6 +218,20 @@ def test_an_acknowledgement_in_a_transaction_is_sent_at_once_and_ends_with_its_a
     driven.tell(TransactionalAckAnswered(ask.ack, error))
     assert driven.did(AcksSettled) == [AcksSettled(("a",), error)]
     assert driven.tell(TransactionalAckAnswered(ask.ack, error)) == [], "was told twice"
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_an_acknowledgement_in_a_transaction_that_is_over_is_never_sent(*, bound: bool) -> None:
+    driven = ready()
+    if not bound:
+        driven.tell(Detached(1, LOST))
+    over = InvalidTxnStatusError("InvalidTxnStatus", "it was open for too long")
+    driven.tell(in_transaction(driven, MessageId(1, 0))._replace(dropped=over))
+    assert driven.did(AcksSettled) == [AcksSettled(("a",), over)]
+    if not bound:
+        driven.fire(RetryDue)
+        driven.subscribe()
+    assert driven.did(AskToAckInTransaction) == []
 
 
 def test_an_acknowledgement_in_a_transaction_stops_the_wait_for_its_message() -> None:
