@@ -212,11 +212,12 @@ class PendingMessages(Generic[T]):
     `messages` limits the messages, and `memory` counts their bytes.
     """
 
-    __slots__ = ("_connection", "_memory", "_waiting", "_written", "messages")
+    __slots__ = ("_connection", "_memory", "_plain_items", "_waiting", "_written", "messages")
 
     def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
         self.messages = messages
         self._memory = memory
+        self._plain_items = 0
         self._written: deque[PendingSend[T]] = _NOTHING
         self._waiting: list[PendingSend[T]] = []
         self._connection: int | None = None
@@ -242,6 +243,7 @@ class PendingMessages(Generic[T]):
     def add(self, item: PendingSend[T]) -> None:
         """Queue an item whose room is reserved."""
         self._waiting.append(item)
+        self._plain_items += not isinstance(item, TransactionalSend)
 
     def bind(self, connection: int) -> None:
         """Start on a new connection, where nothing is written yet."""
@@ -298,6 +300,7 @@ class PendingMessages(Generic[T]):
         self._written.popleft()
         self.messages.free(head.messages)
         self._memory.free(head.size)
+        self._plain_items -= not isinstance(head, TransactionalSend)
         return StoredSend(head.token, head.message_ids, head.highest_sequence_id)
 
     def _overtaking_receipt(self, sequence_id: int, message_id: tuple[int, int]) -> StoredSend | ReceiptVerdict:
@@ -310,6 +313,7 @@ class PendingMessages(Generic[T]):
         if len(item.message_ids) < item.frames:
             return ReceiptVerdict.CHUNK
         self._written.remove(item)
+        self._plain_items -= 1
         self.give_back(item.messages, item.size)
         return StoredSend(item.token, item.message_ids, item.highest_sequence_id, overtook=True)
 
@@ -332,6 +336,7 @@ class PendingMessages(Generic[T]):
     def fail(self, item: PendingSend[T]) -> FailedSend:
         """Fail one written item, which the broker refused and did not store."""
         self._written.remove(item)
+        self._plain_items -= not isinstance(item, TransactionalSend)
         self.give_back(item.messages, item.size)
         return FailedSend(item.token, may_be_stored=item.writes > 1)
 
@@ -363,6 +368,7 @@ class PendingMessages(Generic[T]):
         if self._written:
             self._written = deque(item for item in self._written if id(item) not in ended)
         for item in items:
+            self._plain_items -= not isinstance(item, TransactionalSend)
             self.give_back(item.messages, item.size)
         return [FailedSend(item.token, may_be_stored=item.writes > 0) for item in items]
 
@@ -372,6 +378,7 @@ class PendingMessages(Generic[T]):
         items = [*self._written, *self._waiting]
         self._written.clear()
         self._waiting.clear()
+        self._plain_items = 0
         for item in items:
             self.give_back(item.messages, item.size)
             failed.append(FailedSend(item.token, may_be_stored=item.writes > 0))
@@ -381,7 +388,7 @@ class PendingMessages(Generic[T]):
         """Return the deadline of the first plain item, which has waited longest."""
         head = self._written[0] if self._written else self._waiting[0] if self._waiting else None
         if isinstance(head, TransactionalSend):
-            head = next(self._plain(), None)
+            head = next(self._plain()) if self._plain_items else None
         return None if head is None else head.deadline
 
     def is_late(self, now: float) -> bool:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ def _behind_a_transaction(*spans: tuple[str, int, int]) -> PendingMessages[str]:
     """A queue that begins with a message of a transaction, with the id 0; "t" begins those of transactions."""
     queue = _queue()
     for token, first, last in (("t", 0, 0), *spans):
-        item = PendingSend(token, first, last, 1, 10, None)
+        item = PendingSend(token, first, last, 1, 10, 30.0)
         queue.reserve(1, 10)
         queue.add(item.in_transaction(TransactionId(0, 0)) if token.startswith("t") else item)
     queue.bind(1)
@@ -217,6 +218,41 @@ def test_a_timeout_fails_everything_in_order_and_says_what_may_be_stored(connect
     assert queue.fail_all() == [FailedSend("a", True), FailedSend("b", True), FailedSend("c", False)]  # noqa: FBT003 - reads well
     assert queue.next_deadline() is None
     assert not queue.is_late(99.0)
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        pytest.param(lambda queue: queue.receipt(1, 1, (3, 4)), None, id="a receipt"),
+        pytest.param(lambda queue: queue.fail(queue.find(1, 1)), None, id="a refusal"),
+        pytest.param(lambda queue: queue.fail_plain(), None, id="a timeout"),
+        pytest.param(lambda queue: queue.fail_all(), None, id="the end"),
+        pytest.param(lambda queue: queue.receipt(1, 0, (3, 4)), 30.0, id="a receipt of a transaction"),
+        pytest.param(lambda queue: queue.fail(queue.find(1, 0)), 30.0, id="a refusal in a transaction"),
+        pytest.param(lambda queue: queue.fail_transaction(TransactionId(0, 0)), 30.0, id="the end of a transaction"),
+    ],
+)
+def test_the_first_plain_message_among_those_of_transactions_has_the_next_deadline(
+    end: Callable[[PendingMessages[str]], object], left: float | None
+) -> None:
+    queue = _behind_a_transaction(("plain", 1, 1), ("t2", 2, 2))
+    assert queue.next_deadline() == 30.0
+    end(queue)
+    assert queue.next_deadline() == left
+    queue.fail_plain()
+    queue.reserve(1, 10)
+    queue.add(PendingSend("t3", 4, 4, 1, 10, 30.0).in_transaction(TransactionId(0, 0)))
+    assert queue.next_deadline() is None
+    _add(queue, "later", 5, deadline=90.0)
+    assert queue.next_deadline() == 90.0
+
+
+def test_a_plain_message_that_is_stored_before_those_of_transactions_has_a_deadline_no_longer() -> None:
+    queue = _written(("plain", 0, 0))
+    queue.reserve(1, 10)
+    queue.add(PendingSend("t", 1, 1, 1, 10, 30.0).in_transaction(TransactionId(0, 0)))
+    queue.receipt(1, 0, (3, 4))
+    assert queue.next_deadline() is None
 
 
 def test_without_a_send_timeout_nothing_expires() -> None:
