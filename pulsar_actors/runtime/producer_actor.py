@@ -5,6 +5,7 @@ its machine. The machine decides when they are written and which of them a recei
 in the queue for the batching delay, or until a caller flushes. A blocking send flushes, because its caller waits.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -54,7 +55,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSend
 from pulsar_actors.wire.transaction_id import TransactionId
 
 if TYPE_CHECKING:
-    from pulsar_actors.runtime.transaction_work import TransactionWork
+    from pulsar_actors.runtime.transaction_work import TransactionRun, TransactionWork
 
 
 class MessagesEnqueued(NamedTuple):
@@ -94,6 +95,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self._batch_settings = batch_settings
         self._largest = DEFAULT_MAX_MESSAGE_SIZE
         self._fill = 0  # the number of the batching delay that is running: an earlier one is stale
+        self._runs: deque[TransactionRun] | tuple[()] = ()  # the messages at the head that wait for a registration
+        self._waiting = 0  # their number
         self._was_due = False  # whether only a registration kept an incomplete batch from being sent
         self._flushes: tuple[Future[None], ...] = ()  # those that wait for a registration
         self._publishing: tuple[PendingSend[PackedMessages], ...] = ()
@@ -152,6 +155,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def end(self, error: PulsarException) -> None:
         """Fail the messages in the queue, and refuse further ones."""
         self._send_queue.end(not_sent_error(error))
+        self._runs = ()
         self._feed_flushes()
         super().end(error)
 
@@ -175,8 +179,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if self._send_queue.closed is not None:  # a caller that enqueues now sees that too, and fails its message
             self._feed_flushes()
             return
-        messages = self._send_queue.begin_take()
-        if self._send_queue.transactional and messages.has_headers:
+        messages = self._send_queue.begin_take(self._waiting)
+        if self._runs or (self._send_queue.transactional and messages.has_headers):
             is_blocked = self._take_by_transaction(messages, incomplete=incomplete)
             self._was_due = is_blocked and (incomplete or self._was_due)
         else:
@@ -207,23 +211,37 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def _take_by_transaction(self, messages: OutgoingMessages, *, incomplete: bool) -> bool:
         """Send messages up to the first of a transaction that does not have this topic registered yet.
 
-        Return whether there is such a message. The topic is registered for all transactions in the queue at once.
+        Return whether there is such a message. The topic is registered for all transactions in the queue at once. The
+        runs that wait are kept: a message is looked at once, however many come after it.
         """
         from pulsar_actors.runtime.transaction_work import runs_by_transaction  # noqa: PLC0415 - few have transactions
 
-        is_blocked, left = False, len(messages)
-        for part, work in runs_by_transaction(messages):
-            left -= len(part)
-            error, is_pending = (None, False) if work is None else self._register(work)
-            is_blocked = is_blocked or is_pending
-            if is_blocked:
+        runs = self._runs or deque()
+        for run in runs_by_transaction(messages):
+            if runs and runs[-1].work is run.work:
+                runs[-1].payloads.extend(run.payloads)
+                runs[-1].tags.extend(run.tags)
                 continue
+            runs.append(run)
+            if run.work is not None:
+                self._register(run.work)
+        self._waiting += len(messages)
+        while runs:
+            work, payloads, tags = runs[0]
+            error, is_pending = (None, False) if work is None else self._register(work)
+            if is_pending:
+                break
+            runs.popleft()
+            self._waiting -= len(payloads)
+            part = OutgoingMessages(payloads, tags)
             if error is None:
-                self._publish_complete(part, None if work is None else work.id, incomplete=incomplete or left > 0)
+                transaction = None if work is None else work.id
+                self._publish_complete(part, transaction, incomplete=incomplete or bool(runs))
             else:
                 self._send_queue.take(len(part), part.size)
                 self._refuse(part, error)
-        return is_blocked
+        self._runs = runs or ()
+        return bool(runs)
 
     def _register(self, work: "TransactionWork") -> tuple[PulsarException | None, bool]:
         """Return why messages of a transaction cannot be sent, and whether they have to wait for the registration."""

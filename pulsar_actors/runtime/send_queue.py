@@ -362,10 +362,10 @@ class SendQueue:
         if self.closed is not None or self.has_room():
             self.waiting.wake_all()
 
-    def begin_take(self) -> OutgoingMessages:
-        """Return the messages, without removing them. From now on the next full batch notifies the actor."""
+    def begin_take(self, first: int = 0) -> OutgoingMessages:
+        """Return the messages from one of them on; all stay there. Now the next full batch notifies the actor."""
         self._notify_from(self._full, self._full_bytes)
-        return self._as_columns(self.buffer[:])
+        return self._as_columns(self.buffer[2 * first :])
 
     def take(self, count: int, size: int) -> None:
         """Remove the first messages, which the actor has packed, and count them as pending. `size` is their bytes."""

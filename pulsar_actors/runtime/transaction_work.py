@@ -152,7 +152,15 @@ def _without_frames(error: Exception) -> Exception:
     return failure
 
 
-def runs_by_transaction(messages: OutgoingMessages) -> Iterator[tuple[OutgoingMessages, TransactionWork | None]]:
+class TransactionRun(NamedTuple):
+    """Messages of one transaction, or of none, that follow each other."""
+
+    work: TransactionWork | None
+    payloads: list[bytes]
+    tags: list[object]
+
+
+def runs_by_transaction(messages: OutgoingMessages) -> Iterator[TransactionRun]:
     """Divide messages into runs of one transaction, or of none: those that may be in one batch. In their order.
 
     Headers that only name the transaction are taken off, because messages without headers are packed faster.
@@ -163,7 +171,7 @@ def runs_by_transaction(messages: OutgoingMessages) -> Iterator[tuple[OutgoingMe
             tag.reply if type(tag) is MessageHeader and not tag.metadata and not tag.compressed else tag for tag in run
         ]
         stop = start + len(tags)
-        yield OutgoingMessages(messages.payloads[start:stop], tags), work
+        yield TransactionRun(work, list(messages.payloads[start:stop]), tags)
         start = stop
 
 

@@ -1,20 +1,25 @@
+import gc
 from typing import Any
 
 import pytest
 
 from pulsar_actors import exceptions
 from pulsar_actors.machines import connection_handler_events, producer_events
+from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.producer import ProducerMachine
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.runtime.actor import ActorDied, tell
-from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.messages import CloseHandle
 from pulsar_actors.runtime.producer_actor import FlushAll, MessagesEnqueued, ProducerActor, TriggerFlush
-from pulsar_actors.runtime.send_queue import SentTo, UnbatchableOptions
+from pulsar_actors.runtime.send_queue import SentTo, UnbatchableOptions, tag_in
+from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.wire.batch import split_batch
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSendError, CommandSendReceipt, MessageIdData, ServerError
+from pulsar_actors.wire.transaction_id import TransactionId
 from tests.runtime.handler_bench import MANNER, ProducerBench
 from tests.support.manual_loop import Interrupter, effects_of, of_kind
+from tests.support.steps import steps
 
 LIMITS = BatchLimits(3, 1000, 0.5)
 
@@ -289,6 +294,88 @@ def test_a_close_sends_what_is_in_the_outbox_first() -> None:
     bench.hears(bench.receipt(0))
     assert isinstance(bench.told[0][1], SentTo)
     assert close
+
+
+# Transactions.
+
+
+def new_work(bench: ProducerBench, number: int = 0) -> TransactionWork:
+    """A transaction whose coordinator is asked, and never answers."""
+    return TransactionWork(TransactionId(0, number), bench.guardian, number)
+
+
+def send_in(bench: ProducerBench, work: TransactionWork, payload: bytes) -> None:
+    if bench.send_queue.put(payload, tag_in(work, payload)):
+        bench.tell(MessagesEnqueued())
+
+
+def register(bench: ProducerBench, work: TransactionWork) -> None:
+    settle(work.register_partition(bench.machine.topic), None)
+    bench.loop.run()
+
+
+def test_what_waits_for_a_registration_is_looked_at_once_however_much_comes_after_it() -> None:
+    def cost(count: int) -> int:
+        bench = created(LIMITS)
+        work = new_work(bench)
+        contents = [b"%d" % number for number in range(count)]
+
+        def play() -> None:
+            for content in contents:
+                send_in(bench, work, content)
+            register(bench, work)
+
+        taken = steps(play)
+        bench.tell(TriggerFlush())
+        assert [payload for entry in payloads(bench) for payload in entry] == contents
+        return taken
+
+    assert cost(900) < 10 * cost(100)
+
+
+def test_a_registration_lets_go_of_the_messages_of_its_transaction_and_the_rest_is_not_looked_at_again() -> None:
+    def cost(count: int) -> int:
+        bench = created(LIMITS)
+        works = [new_work(bench, number) for number in range(count)]
+        for number, work in enumerate(works):
+            send_in(bench, work, b"%d" % number)
+        taken = steps(lambda: [register(bench, work) for work in works])
+        bench.tell(TriggerFlush())
+        assert [payload for entry in payloads(bench) for payload in entry] == [b"%d" % one for one in range(count)]
+        return taken
+
+    assert cost(270) < 10 * cost(30)
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_messages_behind_one_that_waits_for_a_registration_keep_their_order_and_are_full_batches(
+    *, behind: bool
+) -> None:
+    bench = created(LIMITS)
+    first, second = new_work(bench, 1), new_work(bench, 2)
+    send_in(bench, first, b"a")
+    bench.tell(TriggerFlush())
+    for payload in (b"b", b"c", b"d"):
+        send_in(bench, first, payload)
+    if behind:
+        bench.send(b"plain")
+        send_in(bench, second, b"e")
+        register(bench, second)
+    assert payloads(bench) == []
+    register(bench, first)
+    assert payloads(bench) == [[b"a", b"b", b"c"], [b"d"], *([[b"plain"], [b"e"]] if behind else [])]
+
+
+def test_a_producer_that_has_ended_keeps_no_message_that_waited_for_a_registration() -> None:
+    bench = created(LIMITS)
+    payload = bytes(50)
+    send_in(bench, new_work(bench), payload)
+    bench.tell(TriggerFlush())
+    bench.tell(EndAtOnce(exceptions.AlreadyClosed("closed")))
+    ((_, error),) = bench.told
+    assert isinstance(error, exceptions.AlreadyClosed)
+    bench.told.clear()
+    assert [holder for holder in gc.get_referrers(payload) if isinstance(holder, (list, tuple))] == []
 
 
 # A bug.

@@ -7,7 +7,7 @@ from pulsar_actors.exceptions import InvalidTxnStatusError, SendManyFailed, Time
 from pulsar_actors.machines.transaction_events import Register
 from pulsar_actors.runtime import transaction_work
 from pulsar_actors.runtime.future import SlimFuture, settle
-from pulsar_actors.runtime.send_queue import CompressedPayload, MessageHeader, OutgoingMessages, tag_in
+from pulsar_actors.runtime.send_queue import CompressedPayload, MessageHeader, OutgoingMessages, reply_of, tag_in
 from pulsar_actors.runtime.transaction_work import TransactionCall, TransactionWork, runs_by_transaction
 from pulsar_actors.wire.transaction_id import TransactionId
 
@@ -138,7 +138,7 @@ def test_messages_are_divided_by_transaction_in_their_order() -> None:
     a, b = new_work(), new_work()
     tags: list[object] = [tag_in(a, "1"), tag_in(a, "2"), "3", tag_in(b, "4"), tag_in(a, "5")]
     messages = OutgoingMessages([b"%d" % number for number in range(1, 6)], tags)
-    runs = [(list(part.payloads), work) for part, work in runs_by_transaction(messages)]
+    runs = [(run.payloads, run.work) for run in runs_by_transaction(messages)]
     assert runs == [([b"1", b"2"], a), ([b"3"], None), ([b"4"], b), ([b"5"], a)]
 
 
@@ -147,7 +147,7 @@ def test_only_headers_that_say_more_than_the_transaction_are_kept() -> None:
     compressed = MessageHeader(b"", None, None, None, None, "c", CompressedPayload(b"x", 1))
     keyed = MessageHeader(b"metadata", "k", None, None, None, "k")
     messages = OutgoingMessages([b"x"] * 3, [tag_in(work, tag) for tag in ("plain", keyed, compressed)])
-    ((part, _),) = runs_by_transaction(messages)
-    assert part.tags[0] == "plain"
-    assert [type(tag) for tag in part.tags[1:]] == [MessageHeader, MessageHeader]
-    assert part.replies == ["plain", "k", "c"]
+    (run,) = runs_by_transaction(messages)
+    assert run.tags[0] == "plain"
+    assert [type(tag) for tag in run.tags[1:]] == [MessageHeader, MessageHeader]
+    assert list(map(reply_of, run.tags)) == ["plain", "k", "c"]
