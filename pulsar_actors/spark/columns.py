@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DataType,
     IntegerType,
@@ -67,7 +68,9 @@ class Columns:
         self._typed = typed
         self._typed_names = {field.name for field in schema.fields if _is_typed(field, types)}
         for field in schema.fields:
-            if field.name not in self._typed_names:
+            if field.name in self._typed_names:
+                _check_parts(field)
+            else:
                 _check(field, types)
         self._fields = schema.fields
         self._schema = pa.schema(
@@ -153,6 +156,33 @@ def _check(field: StructField, types: Mapping[str, ColumnType]) -> None:
     names = [one.simpleString() for one in takes]  # the same whether nulls are allowed or not
     if field.dataType.simpleString() not in names:
         raise InvalidConfiguration(f"{field.name} is of type {' or '.join(names)}, not {field.dataType.simpleString()}")
+
+
+def _check_parts(field: StructField) -> None:
+    """Refuse a typed column with a part that may not be null: the parts of those by a topic's schema all may."""
+    part = _part_not_null(field.dataType, field.name)
+    if part is not None:
+        raise InvalidConfiguration(
+            f"{part} is not null by the schema of the query, and only a whole column can be so: give {field.name} the "
+            f"type {field.dataType.simpleString()}, with no NOT NULL inside (in Python: nullable, containsNull and "
+            "valueContainsNull are True)"
+        )
+
+
+def _part_not_null(kind: DataType, name: str) -> str | None:
+    """Return the path of a part that may not be null: a field, the items of an array, or the values of a map."""
+    parts: list[tuple[str, DataType, bool]] = []
+    match kind:
+        case StructType():
+            parts = [(f"{name}.{one.name}", one.dataType, one.nullable) for one in kind.fields]
+        case ArrayType():
+            parts = [(f"{name}[]", kind.elementType, kind.containsNull)]
+        case MapType():
+            parts = [(f"{name}{{}}", kind.valueType, kind.valueContainsNull)]
+        case _:
+            pass
+    found = (_part_not_null(inner, path) if may_be_null else path for path, inner, may_be_null in parts)
+    return next((path for path in found if path is not None), None)
 
 
 def _column(table: "MessageTable", name: str, kind: pa.DataType) -> Array:

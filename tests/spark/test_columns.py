@@ -1,19 +1,23 @@
 """Each row has the fields of its message, whatever entries it is read with."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, MapType, StringType, StructField, StructType
 
 from pulsar_actors.client.message import Message, new_messages
+from pulsar_actors.client.schema import SchemaType
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.runtime.opened_entry import EntryContents, OpenedEntry, open_entry
+from pulsar_actors.runtime.schema_versions import StoredSchema
 from pulsar_actors.spark.columns import SCHEMA, Columns
 from pulsar_actors.spark.read_task import clipped, position_after
+from pulsar_actors.spark.typed_columns import TopicColumns
 from pulsar_actors.wire.batch import encode_batch
 from pulsar_actors.wire.entries import encode_entry, parse_entry
 from pulsar_actors.wire.message_id import MessageId
@@ -141,3 +145,55 @@ def test_a_schema_without_columns_or_with_repeated_ones_is_refused(names: list[s
     schema = StructType([StructField(name, BinaryType()) for name in names])
     with pytest.raises(InvalidConfiguration, match="is to name each column once, and one at least"):
         Columns(schema)
+
+
+NUMBER, TEXT = IntegerType(), StringType()
+POINT = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
+NESTED = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "point", "type": POINT},
+        {"name": "numbers", "type": {"type": "array", "items": "int"}},
+        {"name": "points", "type": {"type": "map", "values": {"type": "array", "items": "Point"}}},
+    ],
+}
+
+
+POINTS = b"\x02\x00\x02\x02a\x02\x06\x00\x00"
+"""A record with the point 1, no numbers, and the points of `a`: the point 3."""
+
+
+def point(*, nullable: bool) -> StructType:
+    return StructType([StructField("x", NUMBER, nullable)])
+
+
+def points(kind: DataType, *, array: bool = True, table: bool = True) -> MapType:
+    return MapType(TEXT, ArrayType(kind, array), table)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "part", "instead"),
+    [
+        ("point", point(nullable=False), "point.x", "struct<x:int>"),
+        ("numbers", ArrayType(NUMBER, containsNull=False), "numbers[]", "array<int>"),
+        ("points", points(point(nullable=True), table=False), "points{}", "map<string,array<struct<x:int>>>"),
+        ("points", points(point(nullable=True), array=False), "points{}[]", "map<string,array<struct<x:int>>>"),
+        ("points", points(point(nullable=False)), "points{}[].x", "map<string,array<struct<x:int>>>"),
+    ],
+)
+def test_a_part_of_a_typed_column_that_is_not_null_is_refused_with_its_place(
+    name: str, kind: DataType, part: str, instead: str
+) -> None:
+    typed = TopicColumns(StoredSchema(SchemaType.AVRO, json.dumps(NESTED).encode(), {}, b""))
+    with pytest.raises(InvalidConfiguration) as refused:
+        Columns(StructType([StructField(name, kind)]), typed)
+    assert str(refused.value).startswith(f"{part} is not null by the schema of the query, and only a whole column can")
+    assert f"give {name} the type {instead}, with no NOT NULL inside" in str(refused.value)
+
+
+def test_a_typed_column_may_be_not_null_as_a_whole() -> None:
+    typed = TopicColumns(StoredSchema(SchemaType.AVRO, json.dumps(NESTED).encode(), {}, b""))
+    whole = StructField("points", points(point(nullable=True)), nullable=False)
+    batch = Columns(StructType([whole]), typed).batch([sent(1, [(POINTS, {})], None)])
+    assert (batch.schema.field("points").nullable, batch.to_pylist()) == (False, [{"points": [("a", [{"x": 3}])]}])
