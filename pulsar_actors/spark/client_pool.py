@@ -9,7 +9,9 @@ messages: when `TaskSender.finish` returns. Each call of `send_many` has a futur
 messages, also if it shares the producer with another task.
 """
 
+import math
 import os
+import random
 import threading
 import time
 from collections import OrderedDict, deque
@@ -22,12 +24,30 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.transaction import Transaction
-from pulsar_actors.exceptions import BrokerRefusal, ProducerBusy, PulsarException, SendManyFailed
+from pulsar_actors.exceptions import (
+    BrokerRefusal,
+    InvalidConfiguration,
+    ProducerBusy,
+    ProducerFenced,
+    PulsarException,
+    SendManyFailed,
+)
+from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.spark.cluster_access import ClusterAccess, identity_of
 
-__all__ = ["POOL", "PRODUCER_DEFAULTS", "ClientPool", "PooledClient", "ProducerRecipe", "TaskSender", "refusal_about"]
+__all__ = [
+    "POOL",
+    "PRODUCER_DEFAULTS",
+    "ClientPool",
+    "PooledClient",
+    "ProducerRecipe",
+    "TaskSender",
+    "check_access_mode",
+    "refusal_about",
+]
 
 
 IDLE_SECONDS: Final = 60.0
@@ -35,9 +55,43 @@ IDLE_SECONDS: Final = 60.0
 MOST_IDLE_CLIENTS: Final = 8
 MOST_PRODUCERS: Final = 200
 """The most producers of one client."""
-NAME_BUSY_SECONDS: Final = 60.0
-"""Seconds to wait for a producer's name: a worker that is being stopped may keep it for a while."""
-NAME_BUSY_PAUSE: Final = 0.25
+BUSY_SECONDS: Final = 60.0
+"""Seconds to wait for a producer's name, or for a topic: a worker that is being stopped may keep it for a while."""
+SHORTEST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 1.0
+
+
+class _Turn(NamedTuple):
+    """The way in which a task waits for its turn with a topic or a producer's name."""
+
+    asks_for: ProducerAccessMode
+    waits_out: tuple[type[BrokerRefusal], ...]
+    seconds: float
+
+
+_TURNS: Final[Mapping[ProducerAccessMode, _Turn]] = {
+    ProducerAccessMode.Shared: _Turn(ProducerAccessMode.Shared, (ProducerBusy,), BUSY_SECONDS),
+    ProducerAccessMode.Exclusive: _Turn(ProducerAccessMode.Exclusive, (ProducerBusy, ProducerFenced), BUSY_SECONDS),
+    ProducerAccessMode.WaitForExclusive: _Turn(ProducerAccessMode.Exclusive, (ProducerBusy, ProducerFenced), math.inf),
+}
+"""A task with WaitForExclusive asks again and again, and does not wait at the broker, where each partition has a queue.
+Of two tasks that wait there, each may get some partitions of a topic, and wait for the others for ever. A task that is
+refused keeps none."""
+
+
+def check_access_mode(arguments: Mapping[str, Any], *, one_topic: bool) -> None:
+    """Refuse an access mode with which tasks would end one another, or wait for one another for ever."""
+    mode = arguments.get("access_mode", ProducerAccessMode.Shared)
+    if mode not in _TURNS:
+        raise InvalidConfiguration(
+            f"access_mode={mode.name} is not for tasks: one that runs beside another, or is run again, would fence the "
+            "other's producer, whose messages fail for good. With WaitForExclusive tasks take turns"
+        )
+    if mode is ProducerAccessMode.WaitForExclusive and not one_topic:
+        raise InvalidConfiguration(
+            "access_mode=WaitForExclusive takes one topic for all rows: of tasks that write to several, each may have "
+            "some, and wait for the others for ever"
+        )
 
 
 class ClientPool:
@@ -125,7 +179,8 @@ class ProducerRecipe:
     """The arguments of a task's producers; equal arguments have equal identities."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.arguments = arguments
+        self.turn = _TURNS[arguments.get("access_mode", ProducerAccessMode.Shared)]
+        self.arguments: Mapping[str, Any] = {**arguments, "access_mode": self.turn.asks_for}
         self.identity = identity_of(sorted(arguments.items()))
 
 
@@ -141,32 +196,41 @@ class PooledClient:
         self._lock = threading.Lock()
 
     def producer(self, topic: str, recipe: ProducerRecipe) -> Producer:
-        """Return the producer of a topic: an open one with the same arguments, or a new one."""
-        key = topic, recipe.identity
-        with self._lock:
-            producer = self._producers.pop(key, None)
-            if producer is None or not producer.is_open:
-                producer = self._create(topic, recipe.arguments)
-            self._producers[key] = producer
-            if len(self._producers) > MOST_PRODUCERS:
-                _, oldest = self._producers.popitem(last=False)
-                oldest.close()  # after the receipts of all its messages
-        return producer
-
-    def _create(self, topic: str, arguments: Mapping[str, Any]) -> Producer:
-        deadline = time.monotonic() + NAME_BUSY_SECONDS
+        """Return the producer of a topic: an open one with the same arguments, or a new one. Wait for its turn."""
+        deadline = time.monotonic() + recipe.turn.seconds
+        backoff = Backoff(random.random, SHORTEST_PAUSE, LONGEST_PAUSE)
         while True:
             try:
-                return self.client.create_producer(topic, **arguments)
+                with self._lock:
+                    return self._open_or_new(topic, recipe)
+            except recipe.turn.waits_out as refusal:
+                if time.monotonic() >= deadline:
+                    raise refusal_about(f"no producer on {topic}", refusal, _TOO_LONG) from refusal
             except BrokerRefusal as refusal:
-                if not isinstance(refusal, ProducerBusy) or time.monotonic() >= deadline:
-                    raise refusal_about(f"no producer on {topic}", refusal) from refusal
-                time.sleep(NAME_BUSY_PAUSE)
+                raise refusal_about(f"no producer on {topic}", refusal) from refusal
+            time.sleep(backoff.next_delay())
+
+    def _open_or_new(self, topic: str, recipe: ProducerRecipe) -> Producer:
+        key = topic, recipe.identity
+        producer = self._producers.pop(key, None)
+        if producer is None or not producer.is_open:
+            producer = self.client.create_producer(topic, **recipe.arguments)
+        self._producers[key] = producer
+        if len(self._producers) > MOST_PRODUCERS:
+            _, oldest = self._producers.popitem(last=False)
+            oldest.close()  # after the receipts of all its messages
+        return producer
 
 
-def refusal_about(what: str, refusal: BrokerRefusal) -> BrokerRefusal:
-    """Return the same refusal, with the refused operation in its text."""
-    return type(refusal)(refusal.code, f"{what}: {refusal.reason}")
+_TOO_LONG: Final = (
+    f"; the task has waited for {BUSY_SECONDS:g} s. If other tasks need longer, use access_mode=WaitForExclusive: that "
+    "waits without a limit"
+)
+
+
+def refusal_about(what: str, refusal: BrokerRefusal, hint: str = "") -> BrokerRefusal:
+    """Return the same refusal, with the refused operation in its text, and a hint."""
+    return type(refusal)(refusal.code, f"{what}: {refusal.reason}{hint}")
 
 
 PRODUCER_DEFAULTS: Final[Mapping[str, Any]] = {

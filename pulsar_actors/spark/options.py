@@ -17,7 +17,7 @@ from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.runtime.schema_versions import StoredSchema
-from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS
+from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS, check_access_mode
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.exactly_once import ExactlyOnce
 from pulsar_actors.spark.idempotence import Idempotence, require_deduplication
@@ -205,6 +205,7 @@ class SinkOptions:
         topic = texts.get("topic")
         producer = PRODUCER_OPTIONS.parse(texts)
         ProducerOptions(topic=topic or "any", **{**PRODUCER_DEFAULTS, **producer})  # for its checks
+        check_access_mode(producer, one_topic=topic is not None)
         name = None if topic is None else TopicName.parse(topic)
         sink = cls(
             ClusterAccess.parse(texts),

@@ -18,7 +18,7 @@ from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import InvalidArgument, InvalidMessage
 from pulsar_actors.runtime.send_queue import MessageHeader
-from pulsar_actors.spark.client_pool import POOL, PRODUCER_DEFAULTS, TaskSender
+from pulsar_actors.spark.client_pool import POOL, PRODUCER_DEFAULTS, TaskSender, check_access_mode
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from pulsar_actors.spark.row_messages import NO_FIELDS, MessageFields, encode_row_metadata, payloads_of
 from pulsar_actors.wire.topic_name import TopicName
@@ -95,6 +95,7 @@ def sink(  # noqa: PLR0913 - the fields of a message
     ProducerOptions(
         topic=topic if isinstance(topic, str) else "any", **{**PRODUCER_DEFAULTS, **for_producer}
     )  # for its checks
+    check_access_mode(for_producer, one_topic=isinstance(topic, str))
     if not isinstance(topic, str) and not callable(topic):
         raise InvalidArgument(f"topic takes the name of a topic or a function of the row, got {type(topic).__name__}")
     for name, selector in {"value": value, **selectors}.items():

@@ -3,9 +3,11 @@
 import itertools
 import os
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pulsar
@@ -13,6 +15,7 @@ import pytest
 
 import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.spark import client_pool
 from tests.spark.traffic import Count, Traffic
 from tests.support.admin import Admin
 from tests.support.jars import Unavailable
@@ -123,3 +126,12 @@ def count(record_property: Callable[[str, object], None]) -> Count:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> str:
     return str(tmp_path / "checkpoint")
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each pause of a task that waits for its turn with a producer. They pass at once."""
+    seconds: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(seconds), sleep=seconds.append)
+    monkeypatch.setattr(client_pool, "time", clock)
+    return seconds

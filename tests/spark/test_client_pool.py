@@ -1,18 +1,23 @@
 """The clients of a worker: shared, closed when idle, and not used again after a failed task."""
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import pulsar_actors
 from pulsar_actors.broker.embedded import EmbeddedBroker
-from pulsar_actors.exceptions import AlreadyClosed
+from pulsar_actors.client.enums import ProducerAccessMode
+from pulsar_actors.exceptions import AlreadyClosed, ProducerBusy, ProducerFenced
 from pulsar_actors.spark import client_pool as pool_module
 from pulsar_actors.spark.client_pool import ClientPool, PooledClient, ProducerRecipe, TaskSender
 from pulsar_actors.spark.cluster_access import ClusterAccess
 from tests.spark.traffic import until
+from tests.support.admin import Admin
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,16 @@ def fail_with(pool: ClientPool, cluster: ClusterAccess, first: PooledClient) -> 
     with pool.lend(cluster) as same:
         assert same is first
         raise ZeroDivisionError
+
+
+def within_seconds(seconds: float, pooled: PooledClient, call: Callable[[], bool]) -> bool:
+    """Return the result of a call. One that takes too long fails, as its client is closed."""
+    too_long = threading.Timer(seconds, pooled.client.shutdown)
+    too_long.start()
+    try:
+        return call()
+    finally:
+        too_long.cancel()
 
 
 def test_the_next_task_gets_the_same_client_and_the_same_producer(pool: ClientPool, url: str) -> None:
@@ -134,6 +149,68 @@ def test_a_task_waits_for_a_producer_name_that_is_in_use(
         close_while_waiting = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: other.close())
         monkeypatch.setattr(pool_module, "time", close_while_waiting)
         assert pooled.producer("named", ProducerRecipe(named)).producer_name() == "the name"
+
+
+@pytest.mark.parametrize("mode", [ProducerAccessMode.Exclusive, ProducerAccessMode.WaitForExclusive])
+def test_a_task_waits_for_a_topic_that_another_has_alone(
+    pool: ClientPool, url: str, monkeypatch: pytest.MonkeyPatch, mode: ProducerAccessMode
+) -> None:
+    topic = f"alone-{mode.name}"
+    with pool.lend(ClusterAccess({"service_url": url})) as pooled:
+        other = pooled.client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+        close_while_waiting = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: other.close())
+        monkeypatch.setattr(pool_module, "time", close_while_waiting)
+        recipe = ProducerRecipe({"access_mode": mode})
+        assert within_seconds(20, pooled, lambda: pooled.producer(topic, recipe).is_open)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [({"producer_name": "kept"}, ProducerBusy), ({"access_mode": ProducerAccessMode.Exclusive}, ProducerFenced)],
+)
+def test_a_wait_ends_after_a_minute_with_an_error_that_says_so(
+    pool: ClientPool, url: str, waits: list[float], arguments: dict[str, Any], refusal: type[Exception]
+) -> None:
+    with pool.lend(ClusterAccess({"service_url": url})) as pooled:
+        other = pooled.client.create_producer("kept", producer_name="kept")
+        with pytest.raises(refusal, match=r"no producer on kept: .*; the task has waited for 60 s\. .*=WaitForExcl"):
+            pooled.producer("kept", ProducerRecipe(arguments))
+        other.close()
+    assert 60 <= sum(waits) <= 62
+
+
+def test_a_wait_for_exclusive_access_has_no_limit(
+    pool: ClientPool, url: str, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        if sum(waits) > 600:
+            other.close()
+
+    monkeypatch.setattr(pool_module.time, "sleep", pause)
+    with pool.lend(ClusterAccess({"service_url": url})) as pooled:
+        other = pooled.client.create_producer("for long", access_mode=ProducerAccessMode.Exclusive)
+        recipe = ProducerRecipe({"access_mode": ProducerAccessMode.WaitForExclusive})
+        assert within_seconds(20, pooled, lambda: pooled.producer("for long", recipe).is_open)
+
+
+def test_a_task_that_waits_for_a_topic_keeps_none_of_its_partitions(
+    pool: ClientPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exclusive = {"access_mode": ProducerAccessMode.Exclusive}
+
+    def pause(_: float) -> None:
+        with closing(pooled.client.create_producer(f"{topic}-partition-0", **exclusive)):
+            other.close()
+
+    topic = "persistent://public/default/two"
+    with EmbeddedBroker() as broker:
+        Admin(broker.web_url).create_partitioned(topic, 2)
+        with pool.lend(ClusterAccess({"service_url": broker.service_url})) as pooled:
+            other = pooled.client.create_producer(f"{topic}-partition-1", **exclusive)
+            monkeypatch.setattr(pool_module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+            recipe = ProducerRecipe({"access_mode": ProducerAccessMode.WaitForExclusive})
+            assert within_seconds(20, pooled, lambda: pooled.producer(topic, recipe).is_open)
 
 
 def test_a_task_keeps_no_producers_that_the_pool_has_closed(

@@ -188,6 +188,7 @@ def test_options_show_no_secrets() -> None:
             {"idempotent": "true", "rowsRepeatInOrder": "true", "pulsar__client__memoryLimitBytes": "1000000"},
             "leave out memoryLimitBytes",
         ),
+        (sink, {"pulsar__producer__accessMode": "ExclusiveWithFencing"}, "With WaitForExclusive tasks take turns"),
         (sink, {"rowsRepeatInOrder": "true"}, "rowsRepeatInOrder goes with idempotent=true"),
         (sink, {"writerName": "w"}, "writerName goes with idempotent=true or exactlyOnce=true"),
         (sink, {"controlTopic": "c"}, "controlTopic goes with exactlyOnce=true"),
@@ -205,6 +206,13 @@ def test_a_wrong_option_is_refused_with_a_hint(make: Any, options: dict[str, str
     with pytest.raises(InvalidArgument, match=says) as refused:
         make(**options)
     assert "the-secret" not in str(refused.value)
+
+
+def test_tasks_do_not_wait_for_several_topics_at_once() -> None:
+    by_row = {"service.url": "pulsar://localhost", "pulsar.producer.accessmode": "WaitForExclusive"}
+    assert SinkOptions.parse({**by_row, "topic": "t"}).topic is not None
+    with pytest.raises(InvalidArgument, match="access_mode=WaitForExclusive takes one topic for all rows"):
+        SinkOptions.parse(by_row)
 
 
 @pytest.mark.parametrize(

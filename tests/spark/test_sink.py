@@ -130,12 +130,15 @@ def test_an_exclusive_producer_is_closed_with_its_task(embedded: Broker, topic: 
     assert embedded.admin.stats(topic)["publishers"] == []
 
 
-def test_a_producer_that_is_refused_is_an_error_with_its_topic(embedded: Broker, topic: str) -> None:
+def test_a_producer_that_is_refused_is_an_error_with_its_topic(
+    embedded: Broker, topic: str, waits: list[float]
+) -> None:
     mode = pulsar_actors.ProducerAccessMode.Exclusive
     with pulsar_actors.Client(embedded.service_url) as client:
         theirs = client.create_producer(topic, access_mode=mode)
         with closing(theirs), pytest.raises(pulsar_actors.ProducerFenced, match=f"no producer on {topic}: "):
             sink(service_url=embedded.service_url, topic=topic, access_mode=mode)(["a"])
+    assert sum(waits) >= 60
 
 
 def test_a_sink_pickles_and_shows_no_secrets() -> None:
@@ -155,6 +158,14 @@ def test_a_sink_pickles_and_shows_no_secrets() -> None:
         ({"topic": "a//b"}, "is not the name of a topic"),
         ({"topic": "t", "batching_max_messages": 0}, "batching_max_messages takes a whole number"),
         ({"topic": "t", "service_url": "localhost"}, "a service URL begins with"),
+        (
+            {"topic": "t", "access_mode": pulsar_actors.ProducerAccessMode.ExclusiveWithFencing},
+            "would fence the other's producer, whose messages fail for good. With WaitForExclusive tasks take turns",
+        ),
+        (
+            {"topic": lambda row: "t", "access_mode": pulsar_actors.ProducerAccessMode.WaitForExclusive},
+            "WaitForExclusive takes one topic for all rows",
+        ),
     ],
 )
 def test_a_wrong_argument_is_refused_on_the_driver(arguments: dict[str, Any], says: str) -> None:
