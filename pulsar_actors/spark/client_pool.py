@@ -37,6 +37,7 @@ from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.send_queue import MessageHeader
 from pulsar_actors.spark.cluster_access import ClusterAccess, identity_of
+from pulsar_actors.wire.topic_name import TopicName
 
 __all__ = [
     "POOL",
@@ -214,12 +215,20 @@ class PooledClient:
         key = topic, recipe.identity
         producer = self._producers.pop(key, None)
         if producer is None or not producer.is_open:
+            if recipe.turn.asks_for is ProducerAccessMode.Exclusive and self.users == 1:
+                self._close_producers_of(topic)
             producer = self.client.create_producer(topic, **recipe.arguments)
         self._producers[key] = producer
         if len(self._producers) > MOST_PRODUCERS:
             _, oldest = self._producers.popitem(last=False)
             oldest.close()  # after the receipts of all its messages
         return producer
+
+    def _close_producers_of(self, topic: str) -> None:
+        """Close those that earlier tasks have used: the topic would never be free for the only task of this client."""
+        base = TopicName.parse(topic).base
+        for key in [key for key in self._producers if TopicName.parse(key[0]).base == base]:
+            self._producers.pop(key).close()
 
 
 _TOO_LONG: Final = (

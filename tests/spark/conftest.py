@@ -3,7 +3,6 @@
 import itertools
 import os
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,6 +131,6 @@ def checkpoint(tmp_path: Path) -> str:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds of each pause of a task that waits for its turn with a producer. They pass at once."""
     seconds: list[float] = []
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(seconds), sleep=seconds.append)
+    clock = SimpleNamespace(monotonic=lambda: sum(seconds), sleep=seconds.append)
     monkeypatch.setattr(client_pool, "time", clock)
     return seconds

@@ -194,6 +194,28 @@ def test_a_wait_for_exclusive_access_has_no_limit(
         assert within_seconds(20, pooled, lambda: pooled.producer("for long", recipe).is_open)
 
 
+def test_a_task_does_not_wait_for_producers_that_earlier_tasks_have_left_in_its_client(
+    pool: ClientPool, url: str, waits: list[float]
+) -> None:
+    cluster, alone = ClusterAccess({"service_url": url}), {"access_mode": ProducerAccessMode.Exclusive}
+    with pool.lend(cluster) as pooled:
+        shared, elsewhere = (pooled.producer(topic, ProducerRecipe({})) for topic in ("left", "elsewhere"))
+    with pool.lend(cluster) as same:
+        assert same is pooled
+        assert same.producer("persistent://public/default/left", ProducerRecipe(alone)).is_open
+        assert (shared.is_open, elsewhere.is_open, waits) == (False, True, [])
+
+
+def test_a_task_waits_for_another_that_has_the_same_client(pool: ClientPool, url: str, waits: list[float]) -> None:
+    cluster, alone = ClusterAccess({"service_url": url}), {"access_mode": ProducerAccessMode.Exclusive}
+    with pool.lend(cluster) as pooled, pool.lend(cluster):
+        shared = pooled.producer("in use", ProducerRecipe({}))
+        with pytest.raises(ProducerFenced):
+            pooled.producer("in use", ProducerRecipe(alone))
+        assert shared.is_open
+        assert sum(waits) >= 60
+
+
 def test_a_task_that_waits_for_a_topic_keeps_none_of_its_partitions(
     pool: ClientPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
