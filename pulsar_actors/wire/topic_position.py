@@ -22,6 +22,10 @@ __all__ = ["TOPIC_START", "TopicPosition"]
 
 _TEXT: Final = re.compile(r"\(?(\d+)[:,](\d+)(?:[:,]-?\d+(?:[:,](-?\d+))?)?\)?")
 
+_LARGEST: Final = 2**63 - 1
+_LARGEST_INDEX: Final = 2**31 - 1
+"""The numbers on the wire are no larger."""
+
 
 class TopicPosition(NamedTuple):
     """The message with index `batch_index` in an entry. Positions are ordered as the messages of the topic are."""
@@ -55,7 +59,10 @@ class TopicPosition(NamedTuple):
         match = _TEXT.fullmatch(text.strip())
         if match is None:
             raise InvalidArgument(f"a position is ledger:entry or ledger:entry:partition:index, not {text!r}")
-        return cls(int(match[1]), int(match[2]), max(0, int(match[3] or 0)))
+        position = cls(int(match[1]), int(match[2]), max(0, int(match[3] or 0)))
+        if max(position) > _LARGEST or position.batch_index > _LARGEST_INDEX:
+            raise InvalidArgument(f"no message has the position {text!r}: a number is too large")
+        return position
 
     @classmethod
     def deserialize(cls, data: bytes) -> "TopicPosition":

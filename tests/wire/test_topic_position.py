@@ -53,3 +53,9 @@ def test_what_clients_print_of_message_ids_is_read(text: str, position: TopicPos
 def test_what_is_no_position_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="a position is ledger:entry"):
         TopicPosition.parse(text)
+
+
+@pytest.mark.parametrize("text", [f"{2**63}:1", f"1:{2**63}", f"1:1:-1:{2**31}"])
+def test_a_position_that_no_message_id_can_have_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"no message has the position '{text}'"):
+        TopicPosition.parse(text)
