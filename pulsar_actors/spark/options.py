@@ -15,6 +15,7 @@ from pyspark.sql.types import StructField
 from pulsar_actors.client.consumer_options import ReaderOptions
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer_options import ProducerOptions
+from pulsar_actors.client.validation import LONGEST_MS
 from pulsar_actors.exceptions import InvalidConfiguration
 from pulsar_actors.runtime.schema_versions import StoredSchema
 from pulsar_actors.spark.client_pool import PRODUCER_DEFAULTS, check_access_mode
@@ -56,15 +57,22 @@ _WRITING: Final = (
 )  # fmt: skip
 
 DEFAULT_PREFIX: Final = "spark-pulsar"
+_LARGEST_LONG: Final = 2**63 - 1
 _SPARK_OPTIONS: Final = {"checkpointlocation"}
 """Options for Spark itself, which Spark passes to data sources, too."""
 _TABLE_OPTIONS: Final = {"collation", "comment", "external", "is_managed_location", "location", "owner", "provider"}
 """Options that Spark adds when a table is created from a source."""
 
 _PATH: Final = "load() and save() take no name here: give the topic as option topic"
-_MISPLACED: Final = {"path": _PATH}
-_NOT_FOR_WRITING: Final = {
+_MISPLACED: Final = {
     "path": _PATH,
+    "pulsar.admin.*": "requests to admin.url have the credentials and certificates of pulsar.client.*: leave out "
+    "pulsar.admin.*",
+    "topic.schema.class": "the schema is that of the topic itself: leave out topic.schema.class",
+}
+"""Options of the Scala connector, and of Spark's other sources."""
+_NOT_FOR_WRITING: Final = {
+    **_MISPLACED,
     "topics": "topics is an option of reading: to write, give one as topic, or each row its own as column __topic",
     **{
         name.lower(): f"{name} is an option of reading, and this writes"
@@ -120,7 +128,7 @@ class ReadOptions:
             min_messages=_count(texts, "minOffsetsPerTrigger"),
             longest_delay_seconds=parse_duration("maxTriggerDelay", texts.get("maxtriggerdelay", "15m")),
             min_partitions=_count(texts, "minPartitions") or 1,
-            poll_timeout_ms=_count(texts, "pollTimeoutMs") or 120_000,
+            poll_timeout_ms=_count(texts, "pollTimeoutMs", LONGEST_MS) or 120_000,
             reader=reader,
         )
         _require_admin_url(read)
@@ -206,6 +214,8 @@ class SinkOptions:
         producer = PRODUCER_OPTIONS.parse(texts)
         ProducerOptions(topic=topic or "any", **{**PRODUCER_DEFAULTS, **producer})  # for its checks
         check_access_mode(producer, one_topic=topic is not None)
+        if topic is not None and "," in topic:
+            raise InvalidConfiguration("topic takes the name of one topic: several are a column __topic of the rows")
         name = None if topic is None else TopicName.parse(topic)
         sink = cls(
             ClusterAccess.parse(texts),
@@ -265,7 +275,7 @@ def _record_format(texts: Mapping[str, str], topic: TopicName | None) -> str | N
 
 
 def _exactly_once(texts: Mapping[str, str], topic: TopicName | None) -> ExactlyOnce | None:
-    control, timeout = texts.get("controltopic"), _count(texts, "transactionTimeoutMs")
+    control, timeout = texts.get("controltopic"), _count(texts, "transactionTimeoutMs", LONGEST_MS)
     if not _flag(texts, "exactlyOnce", default=False):
         for option, value in (("controlTopic", control), ("transactionTimeoutMs", timeout)):
             if value is not None:
@@ -326,7 +336,7 @@ def _flag(texts: Mapping[str, str], name: str, *, default: bool) -> bool:
     return default if text is None else parse_boolean(name, text)
 
 
-def _count(texts: Mapping[str, str], name: str) -> int | None:
+def _count(texts: Mapping[str, str], name: str, most: int = _LARGEST_LONG) -> int | None:
     """Parse a number that is at least 1."""
     text = texts.get(name.lower())
     if text is None:
@@ -334,6 +344,8 @@ def _count(texts: Mapping[str, str], name: str) -> int | None:
     count = parse_integer(name, text)
     if count < 1:
         raise InvalidConfiguration(f"{name} takes a whole number from 1 on, got {text!r}")
+    if count > most:
+        raise InvalidConfiguration(f"{name} takes a whole number up to {most:,}, got {text!r}")
     return count
 
 

@@ -117,6 +117,8 @@ class OptionFamily(NamedTuple):
             if not option.lower().startswith(self.prefix):
                 continue
             argument, parse_value = self._argument(option)
+            if not text.strip():
+                raise InvalidConfiguration(f"{option} is empty: give it a value, or leave it out")
             if argument in found:
                 raise InvalidConfiguration(f"{option} and {found[argument][0]} say the same: give one of them")
             found[argument] = (option, parse_value(option, text))
@@ -174,6 +176,8 @@ _ROUTING: Final = enum_parser(
 )
 
 _CHUNKS_STAY: Final = "a query keeps all chunks until their message is complete"
+_NO_ENCRYPTION: Final = "Spark has no end-to-end encryption: an option is a text, and a key reader is none"
+_ENCRYPTS_BY_SINK: Final = f"{_NO_ENCRYPTION}. A sink() for foreachPartition takes one"
 
 CLIENT_OPTIONS: Final = _option_family(
     "pulsar.client.",
@@ -208,7 +212,14 @@ PRODUCER_OPTIONS: Final = _option_family(
         "messageRoutingMode": ("message_routing_mode", _ROUTING),
         "message_routing_mode": ("message_routing_mode", _ROUTING),
     },
-    {"topic": "give it as topic", "topicName": "give it as topic"},
+    {
+        "topic": "give it as topic",
+        "topicName": "give it as topic",
+        "encryption_key": _ENCRYPTS_BY_SINK,
+        "encryption_keys": _ENCRYPTS_BY_SINK,
+        "crypto_key_reader": _ENCRYPTS_BY_SINK,
+        "crypto_failure_action": _ENCRYPTS_BY_SINK,
+    },
 )
 
 READER_OPTIONS: Final = _option_family(
@@ -224,6 +235,7 @@ READER_OPTIONS: Final = _option_family(
         "max_pending_chunked_message": _CHUNKS_STAY,
         "auto_ack_oldest_chunked_message_on_queue_full": _CHUNKS_STAY,
         "expire_time_of_incomplete_chunked_message_ms": _CHUNKS_STAY,
-        "crypto_failure_action": "Spark has no end-to-end encryption: an option is a text, and a key reader is none",
+        "crypto_failure_action": _NO_ENCRYPTION,
+        "crypto_key_reader": _NO_ENCRYPTION,
     },
 )
