@@ -13,6 +13,7 @@ from typing import Any, Final
 from pyspark.sql.types import StructField
 
 from pulsar_actors.client.consumer_options import ReaderOptions
+from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.validation import LONGEST_MS
@@ -235,7 +236,8 @@ class SinkOptions:
             return None
         topic, kind = TopicName.parse(self.topic), FORMATS[self.record_format]
         with self.cluster.client() as client:
-            return record_encoder(client, topic, fields, kind)
+            access_mode = self.producer.get("access_mode", ProducerAccessMode.Shared)
+            return record_encoder(client, topic, fields, kind, access_mode)
 
     def _check(self, topic: TopicName | None, texts: Mapping[str, str]) -> None:
         """Check what concerns several options."""

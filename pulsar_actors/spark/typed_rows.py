@@ -14,12 +14,13 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
 
 from pulsar_actors.client.client import Client, context_of
+from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.client.schema import Schema, SchemaType
 from pulsar_actors.exceptions import BrokerRefusal, InvalidConfiguration, TopicNotFound
 from pulsar_actors.spark.arrow import column_of
 from pulsar_actors.spark.avro_encoder import encode_columns
 from pulsar_actors.spark.avro_types import FieldType, value_type
-from pulsar_actors.spark.client_pool import refusal_about
+from pulsar_actors.spark.client_pool import PooledClient, ProducerRecipe, refusal_about
 from pulsar_actors.spark.json_encoder import encode_lines
 from pulsar_actors.wire.topic_name import TopicName
 
@@ -66,14 +67,20 @@ class RecordEncoder:
         return RecordEncoder, (self._kind, self._definition)
 
 
-def record_encoder(client: Client, topic: TopicName, fields: Sequence[StructField], kind: SchemaType) -> RecordEncoder:
-    """Return the encoder of rows with these fields. Raise if the topic's schema does not take them."""
+def record_encoder(
+    client: Client, topic: TopicName, fields: Sequence[StructField], kind: SchemaType, access_mode: ProducerAccessMode
+) -> RecordEncoder:
+    """Return the encoder of rows with these fields. Raise if the topic's schema does not take them.
+
+    The producer that announces the schema waits for its turn, as those of tasks do.
+    """
     if not fields:
         raise InvalidConfiguration("the rows have no column that could be a field of a record")
     definition = _definition_for(client, topic, fields, kind)
     encoder = RecordEncoder(kind, definition)
     try:
-        client.create_producer(str(topic), schema=encoder.schema).close()
+        recipe = ProducerRecipe({"schema": encoder.schema, "access_mode": access_mode})
+        PooledClient(client).producer(str(topic), recipe).close()
     except BrokerRefusal as refusal:
         raise refusal_about(f"the topic does not take the schema {json.dumps(definition)}", refusal) from refusal
     return encoder

@@ -2,16 +2,24 @@
 
 import logging
 import pickle
+import time
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructType
 
+import pulsar_actors
+from pulsar_actors.client.client import context_of
+from pulsar_actors.client.enums import ProducerAccessMode
+from pulsar_actors.client.schema import SchemaType
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
+from pulsar_actors.spark import client_pool
 from pulsar_actors.spark.exactly_once import Written
 from pulsar_actors.spark.options import SinkOptions
 from pulsar_actors.spark.row_messages import RowConverter
 from pulsar_actors.spark.writers import BatchWriter, StreamWriter, TaskEnded
+from tests.support.subjects import Broker
 
 OPTIONS = {"service.url": "pulsar://127.0.0.1:1", "topic": "t"}
 SCHEMA = StructType().add("value", "string")
@@ -44,6 +52,18 @@ def test_the_sum_of_each_batch_of_a_stream_is_logged(caplog: pytest.LogCaptureFi
     done, failed = logged(caplog)
     assert done == "batch 7: sent 5 messages of 51 bytes"
     assert failed.startswith("batch 8 failed: finished tasks sent 5 messages of 51 bytes; ")
+
+
+def test_the_driver_waits_for_its_turn_to_announce_the_schema_of_records(
+    embedded: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"service.url": embedded.service_url, "topic": topic, "valueas": "avro"}
+    with pulsar_actors.Client(embedded.service_url) as client:
+        other = client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+        close_while_waiting = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: other.close())
+        monkeypatch.setattr(client_pool, "time", close_while_waiting)
+        BatchWriter(SinkOptions.parse({**options, "pulsar.producer.accessmode": "WaitForExclusive"}), SCHEMA)
+        assert context_of(client).schemas.latest(topic).type == SchemaType.AVRO
 
 
 def test_a_column_for_a_field_of_messages_is_no_sequence_column() -> None:
