@@ -304,7 +304,9 @@ class Client(Closeable):
         access_mode = ProducerAccessMode.Shared
             Shared: other producers may publish to the topic as well. Exclusive: no other producer may publish; if there
             is one already, ProducerFenced is raised. WaitForExclusive: exclusive, but `create_producer` waits without a
-            limit until there is no other producer. ExclusiveWithFencing: exclusive, and the broker ends the others.
+            limit until there is no other producer. ExclusiveWithFencing: exclusive, and the broker ends the others. Of
+            a topic with partitions, two that wait may each get some, and then wait for ever: use Exclusive there, and
+            try again.
         message_router = None
             A function that is called with each message, as a `Message`, and the number of partitions. It returns the
             number of the partition, from 0 on, also for messages with a key. It is called in the thread that sends.

@@ -96,6 +96,8 @@ def sink(  # noqa: PLR0913 - the fields of a message
         topic=topic if isinstance(topic, str) else "any", **{**PRODUCER_DEFAULTS, **for_producer}
     )  # for its checks
     check_access_mode(for_producer, one_topic=isinstance(topic, str))
+    if sequence_id is not None and not for_producer.get("producer_name"):
+        raise InvalidArgument("sequence_id needs a producer_name: brokers know repeats by both")
     if not isinstance(topic, str) and not callable(topic):
         raise InvalidArgument(f"topic takes the name of a topic or a function of the row, got {type(topic).__name__}")
     for name, selector in {"value": value, **selectors}.items():

@@ -166,6 +166,7 @@ def test_a_sink_pickles_and_shows_no_secrets() -> None:
             {"topic": lambda row: "t", "access_mode": pulsar_actors.ProducerAccessMode.WaitForExclusive},
             "WaitForExclusive takes one topic for all rows",
         ),
+        ({"topic": "t", "sequence_id": "id"}, "sequence_id needs a producer_name"),
     ],
 )
 def test_a_wrong_argument_is_refused_on_the_driver(arguments: dict[str, Any], says: str) -> None:
