@@ -109,6 +109,9 @@ _NOTHING: Final[deque[Any]] = deque(maxlen=0)
 All such producers share it, as each deque takes most of a KiB.
 """
 
+_NONE_WAITS: Final[list[Any]] = []
+"""The other part of a producer that has nothing to write. It is shared, too, and never appended to."""
+
 
 class ReceiptVerdict(Enum):
     """A receipt that completes no item."""
@@ -219,7 +222,7 @@ class PendingMessages(Generic[T]):
         self._memory = memory
         self._plain_items = 0
         self._written: deque[PendingSend[T]] = _NOTHING
-        self._waiting: list[PendingSend[T]] = []
+        self._waiting: list[PendingSend[T]] = _NONE_WAITS
         self._connection: int | None = None
 
     def __len__(self) -> int:
@@ -242,7 +245,10 @@ class PendingMessages(Generic[T]):
 
     def add(self, item: PendingSend[T]) -> None:
         """Queue an item whose room is reserved."""
-        self._waiting.append(item)
+        if self._waiting is _NONE_WAITS:
+            self._waiting = [item]
+        else:
+            self._waiting.append(item)
         self._plain_items += not isinstance(item, TransactionalSend)
 
     def bind(self, connection: int) -> None:
@@ -260,7 +266,7 @@ class PendingMessages(Generic[T]):
         """Take the items to write now, in order; none without a connection."""
         if self._connection is None:
             return []
-        items, self._waiting = self._waiting, []
+        items, self._waiting = self._waiting, _NONE_WAITS
         for item in items:
             item.writes += 1
         if self._written is _NOTHING and items:
@@ -377,7 +383,7 @@ class PendingMessages(Generic[T]):
         failed: list[FailedSend] = []
         items = [*self._written, *self._waiting]
         self._written.clear()
-        self._waiting.clear()
+        self._waiting = _NONE_WAITS
         self._plain_items = 0
         for item in items:
             self.give_back(item.messages, item.size)
