@@ -434,7 +434,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         """End without a command to the broker. Requests without an answer may have been performed."""
         return self._end(event.error, now)
 
-    def end_closed(self, event: CloseAnswered | Detached, now: float) -> Effects:
+    def end_closed(self, event: CloseAnswered | BrokerClosed | Detached, now: float) -> Effects:
         """End: the broker has closed the producer or consumer. The loss of the connection closes it, too."""
         return self._end(None, now)
 

@@ -11,6 +11,10 @@ waits, and may time out while it waits.
 
 A close sends CLOSE_PRODUCER at once. The broker answers it only after it has stored all earlier SENDs. So batches that
 were written may still get receipts until that answer. Those without a receipt then fail. No batch is sent again.
+
+Messages of a transaction are published when its coordinator knows the topic, and those behind them wait, too. While a
+closed send queue still has such messages, a bound producer *drains*: it publishes them, and CLOSE_PRODUCER comes last.
+Both together have the operation timeout. Without a binding they fail with the close, as pending batches do.
 """
 
 from collections.abc import Callable
@@ -28,15 +32,28 @@ from pulsar_actors.machines.connection_handler import (
     handler_rows,
 )
 from pulsar_actors.machines.connection_handler_events import (
+    BrokerClosed,
     Close,
+    CloseAnswered,
+    CloseTimedOut,
+    Detached,
     EndAtOnce,
     Fail,
     FirstCreationTimedOut,
+    LookedUp,
+    LookupAttemptFailed,
+    LookupFailed,
     Open,
     RequestRefused,
+    RequestTimedOut,
+    RetryDue,
+    TopicMigrated,
+    WrongAnswer,
 )
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    Drained,
+    DrainTimedOut,
     DropTransaction,
     FeedRemainingReceipts,
     Flush,
@@ -50,6 +67,7 @@ from pulsar_actors.machines.producer_events import (
     SendRefused,
     SendsCompleted,
     SendTimeoutDue,
+    StopDraining,
 )
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.pending_messages import (
@@ -80,6 +98,7 @@ class State(Enum):
     READY = "Registered with a broker: batches are written as they come, and receipts complete them."
     CLOSE_PENDING = "A PRODUCER got no answer; CLOSE_PRODUCER has to be answered before the next one."
     WAITING = "Something failed; after a pause the topic is looked up again."
+    DRAINING = "Closed by the user; messages that wait for a transaction's coordinator are sent before CLOSE_PRODUCER."
     CLOSING = "Closed by the user; CLOSE_PRODUCER is sent and receipts still come."
     CLOSED = "Closed by the user, or closed after the first creation timed out."
     FENCED = "Ended: another producer has taken the topic."
@@ -88,7 +107,7 @@ class State(Enum):
 
 
 (
-    IDLE, LOOKING_UP, CONNECTING, CREATING, QUEUED, READY, CLOSE_PENDING, WAITING, CLOSING,
+    IDLE, LOOKING_UP, CONNECTING, CREATING, QUEUED, READY, CLOSE_PENDING, WAITING, DRAINING, CLOSING,
     CLOSED, FENCED, TERMINATED, FAILED,
 ) = State  # fmt: skip
 
@@ -96,6 +115,8 @@ ASKED: Final = (CREATING, QUEUED)
 FINAL: Final = (CLOSED, FENCED, TERMINATED, FAILED)
 STATES: Final = HandlerStates(State, creating=ASKED, final=FINAL)
 UNATTACHED, WITHOUT_BINDING, OPENED, ENDING = STATES.unattached, STATES.without_binding, STATES.opened, STATES.ending
+LEAVING: Final = (DRAINING, CLOSING)
+UNENDED: Final = (*OPENED, *LEAVING)
 
 # fmt: off
 ROWS: Final = (
@@ -107,6 +128,7 @@ ROWS: Final = (
     Row(ProducerCreated,  ASKED,              READY,      None,                 "bind"),
     Row(RequestRefused,   ASKED,              FENCED,     "is_fenced",          "end_refused"),
     Row(RequestRefused,   ASKED,              TERMINATED, "is_terminated",      "end_refused"),
+    Row(Close,            READY,              DRAINING,   "holds_messages",     "drain"),
     *handler_rows(STATES),
 
     # Bound.
@@ -121,32 +143,45 @@ ROWS: Final = (
 
     # Whether bound or not.
     Row(Publish,          WITHOUT_BINDING,    INTERNAL,   None,                 "keep"),
-    Row(Flush,            (*OPENED, CLOSING), INTERNAL,   None,                 "register_flush"),
-    Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   "a_send_is_late",     "fail_late"),
-    Row(SendTimeoutDue,   (*OPENED, CLOSING), INTERNAL,   None,                 "watch_again"),
-    Row(DropTransaction,  (*OPENED, CLOSING), INTERNAL,   None,                 "fail_transaction"),
+    Row(Flush,            UNENDED,            INTERNAL,   None,                 "register_flush"),
+    Row(SendTimeoutDue,   UNENDED,            INTERNAL,   "a_send_is_late",     "fail_late"),
+    Row(SendTimeoutDue,   UNENDED,            INTERNAL,   None,                 "watch_again"),
+    Row(DropTransaction,  UNENDED,            INTERNAL,   None,                 "fail_transaction"),
 
     # The end.
-    Row(ReceiptsArrived,  CLOSING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
-    Row(ReceiptsArrived,  CLOSING,            INTERNAL,   None,                 "match_receipts"),
-    Row(SendRefused,      CLOSING,            INTERNAL,   "is_for_nothing_pending"),
-    Row(SendRefused,      CLOSING,            INTERNAL,   None,                 "fail_one"),
+    Row(Publish,          DRAINING,           INTERNAL,   None,                 "write"),
+    Row(DrainTimedOut,    DRAINING,           INTERNAL,   None,                 "stop_draining"),
+    Row(Drained,          DRAINING,           CLOSING,    None,                 "close_drained"),
+    Row(BrokerClosed,     DRAINING,           CLOSED,     None,                 "end_closed"),
+    Row(Detached,         DRAINING,           CLOSED,     None,                 "end_closed"),
+    Row(WrongAnswer,      DRAINING,           INTERNAL,   None,                 "drop_after_wrong_answer"),
+    Row(EndAtOnce,        DRAINING,           CLOSED,     None,                 "end_immediately"),
+    Row(ReceiptsArrived,  LEAVING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
+    Row(ReceiptsArrived,  LEAVING,            INTERNAL,   None,                 "match_receipts"),
+    Row(SendRefused,      LEAVING,            INTERNAL,   "is_for_nothing_pending"),
+    Row(SendRefused,      LEAVING,            INTERNAL,   None,                 "fail_one"),
     Row(Publish,          ENDING,             INTERNAL,   None,                 "fail_sends_after_end"),
     Row(Flush,            FINAL,              INTERNAL,   None,                 "fail_flush_after_end"),
 )
 
 IGNORES: Final = (
-    Ignore(ProducerAttached,                          (IDLE, LOOKING_UP, WAITING, *STATES.found, *ENDING)),
-    Ignore(ProducerCreated,                           (IDLE, *UNATTACHED, CLOSE_PENDING, READY, *ENDING)),
+    Ignore(ProducerAttached,                          (IDLE, LOOKING_UP, WAITING, *STATES.found, DRAINING, *ENDING)),
+    Ignore(ProducerCreated,                           (IDLE, *UNATTACHED, CLOSE_PENDING, READY, DRAINING, *ENDING)),
     Ignore((ReceiptsArrived, SendRefused),            (IDLE, *WITHOUT_BINDING, *FINAL)),
     Ignore((SendTimeoutDue, DropTransaction),         (IDLE, *FINAL)),
+    Ignore((Drained, DrainTimedOut),                  (IDLE, *OPENED, *ENDING)),
+    Ignore((Close, CloseAnswered, CloseTimedOut, TopicMigrated, RetryDue, FirstCreationTimedOut), DRAINING),
+    Ignore((LookedUp, LookupAttemptFailed, LookupFailed, RequestRefused, RequestTimedOut), DRAINING),
     *handler_ignores(STATES),
 )
 # fmt: on
 
-OURS: Final = (Open, Publish, Flush, DropTransaction, Close, EndAtOnce)
+OURS: Final = (Open, Publish, Flush, DropTransaction, Drained, Close, EndAtOnce)
 
 CHART: Final = Chart("producer", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
+
+LEAST_CLOSE_TIMEOUT: Final = 1.0
+"""The least timeout in seconds of a CLOSE_PRODUCER, also if the operation timeout is over before it is sent."""
 
 
 class ProducerSettings(NamedTuple):
@@ -336,9 +371,28 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     # The end.
 
+    def holds_messages(self, event: Close, now: float) -> bool:
+        """Return whether messages that were enqueued before the close wait for the transaction coordinator."""
+        return bool(self.pending.held)
+
+    def drain(self, event: Close, now: float) -> Effects:
+        """Wait until these are published, or fail, but no longer than an operation may take."""
+        return self.timers.ensure(DrainTimedOut, now + self.operation_timeout, now)
+
     def close_bound(self, event: Close, now: float) -> Effects:
         """Send CLOSE_PRODUCER at once. Written batches get their receipts before its answer."""
         return [self._ask_to_close()]
+
+    def stop_draining(self, event: DrainTimedOut, now: float) -> Effects:
+        """Give up what is not registered. All else is published, and then everything is drained."""
+        what = "its transaction's coordinator did not register the topic in time for the close of the producer"
+        return [StopDraining(Timeout(f"{what}: it is not stored"))]
+
+    def close_drained(self, event: Drained, now: float) -> Effects:
+        """Send CLOSE_PRODUCER, for which the rest of the time is left."""
+        left = self.timers.left(DrainTimedOut, now)
+        self.timers.stop(DrainTimedOut)
+        return [self._ask_to_close()._replace(timeout=max(left, LEAST_CLOSE_TIMEOUT))]
 
     def drop_skipping_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
         """Ignore receipts for later batches: the first one cannot be sent again, and fails with an OutcomeUnknown."""
@@ -357,7 +411,8 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return [Fail(event.token, self.ending)]
 
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
-        return self._fail_pending(error)
+        held = [StopDraining(error)] if self.pending.held else []
+        return [*self._fail_pending(error), *held]
 
     def _fail_rest(self, error: PulsarException, now: float) -> Effects:
         return []

@@ -33,6 +33,10 @@ class Flush(NamedTuple):
     token: object
 
 
+class Drained(NamedTuple):
+    """Nothing that was enqueued before the close waits for the transaction coordinator any longer."""
+
+
 class DropTransaction(NamedTuple):
     """Fail what is pending of a transaction that is over, with this error."""
 
@@ -87,6 +91,12 @@ class SendTimeoutDue(NamedTuple):
     generation: int
 
 
+class DrainTimedOut(NamedTuple):
+    """The time in which the transaction coordinator has to register the topic before the close is over."""
+
+    generation: int
+
+
 # Effects.
 
 
@@ -103,6 +113,12 @@ class SendBatches(NamedTuple):
 
     connection: int
     items: tuple[PendingSend[Any], ...]
+
+
+class StopDraining(NamedTuple):
+    """Fail the messages that wait for the transaction coordinator with this error, and publish those behind them."""
+
+    error: PulsarException
 
 
 class ProducerOpened(NamedTuple):

@@ -170,6 +170,10 @@ class Timers:
         self._due[kind] = due
         return [timer]
 
+    def left(self, kind: type, now: float) -> float:
+        """Return the seconds until a timer that `ensure` started is due; 0 if none is running."""
+        return max(0.0, self._due.get(kind, now) - now)
+
     def stop(self, kind: type) -> None:
         """Make a timer stale. The loop may still return it."""
         self.generations[kind] = self.generations.get(kind, 0) + 1

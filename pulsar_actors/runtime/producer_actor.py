@@ -16,6 +16,7 @@ from pulsar_actors.machines.connection_handler_events import Fail, RequestRefuse
 from pulsar_actors.machines.producer import ProducerMachine
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    Drained,
     FeedRemainingReceipts,
     Flush,
     Flushed,
@@ -27,6 +28,7 @@ from pulsar_actors.machines.producer_events import (
     SendBatches,
     SendRefused,
     SendsCompleted,
+    StopDraining,
 )
 from pulsar_actors.machines.trackers.batching import count_complete
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
@@ -147,10 +149,9 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self.feed(ReceiptsArrived(number, tuple(receipts)))
 
     def before_closing(self) -> None:
-        """Send the messages in the queue, and refuse further ones: a close does not wait for callers that go on."""
-        self._take(incomplete=True)
-        self._send_queue.end(not_sent_error(self.machine.ending))
-        self._feed_flushes()
+        """Refuse further messages, and send those in the queue: a close does not wait for callers that go on."""
+        self._send_queue.close(not_sent_error(self.machine.ending))
+        self._drain()
 
     def end(self, error: PulsarException) -> None:
         """Fail the messages in the queue, and refuse further ones."""
@@ -177,19 +178,29 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def _take(self, *, incomplete: bool) -> None:
         """Send full batches and messages that are not batched, or everything. The rest waits for the batching delay."""
         if self._send_queue.closed is not None:  # a caller that enqueues now sees that too, and fails its message
-            self._feed_flushes()
+            self._drain()
             return
-        messages = self._send_queue.begin_take(self._waiting)
-        if self._runs or (self._send_queue.transactional and messages.has_headers):
-            is_blocked = self._take_by_transaction(messages, incomplete=incomplete)
-            self._was_due = is_blocked and (incomplete or self._was_due)
-        else:
-            self._publish_complete(messages, None, incomplete=incomplete)
-            is_blocked = False
+        is_blocked = self._publish_registered(self._send_queue.begin_take(self._waiting), incomplete=incomplete)
+        self._was_due = is_blocked and (incomplete or self._was_due)
         if not is_blocked:
             self._feed_flushes()
         if not self._send_queue.idle_if_empty() and not is_blocked:
             self._wait_for_more()
+
+    def _drain(self, late: PulsarException | None = None) -> None:
+        """Send what a closed queue still holds. With an error, nothing waits for a registration any longer."""
+        if not self._publish_registered(self._send_queue.held(self._waiting), incomplete=True, late=late):
+            self._feed_flushes()
+            self.feed(Drained())
+
+    def _publish_registered(
+        self, messages: OutgoingMessages, *, incomplete: bool, late: PulsarException | None = None
+    ) -> bool:
+        """Publish messages up to the first one that has to wait for a registration; return whether there is one."""
+        if self._runs or (self._send_queue.transactional and messages.has_headers):
+            return self._take_by_transaction(messages, incomplete=incomplete, late=late)
+        self._publish_complete(messages, None, incomplete=incomplete)
+        return False
 
     def _feed_flushes(self) -> None:
         """Let the machine flush: all that was enqueued before is pending there, or has failed."""
@@ -208,11 +219,14 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         if count:
             self._publish(messages if count == whole else messages.at(range(count)), count, transaction)
 
-    def _take_by_transaction(self, messages: OutgoingMessages, *, incomplete: bool) -> bool:
+    def _take_by_transaction(
+        self, messages: OutgoingMessages, *, incomplete: bool, late: PulsarException | None
+    ) -> bool:
         """Send messages up to the first of a transaction that does not have this topic registered yet.
 
         Return whether there is such a message. The topic is registered for all transactions in the queue at once. The
-        runs that wait are kept: a message is looked at once, however many come after it.
+        runs that wait are kept: a message is looked at once, however many come after it. If it is too `late` to wait,
+        all messages of such a transaction fail.
         """
         from pulsar_actors.runtime.transaction_work import runs_by_transaction  # noqa: PLC0415 - few have transactions
 
@@ -229,8 +243,9 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         while runs:
             work, payloads, tags = runs[0]
             error, is_pending = (None, False) if work is None else self._register(work)
-            if is_pending:
+            if is_pending and late is None:
                 break
+            error = late if is_pending else error
             runs.popleft()
             self._waiting -= len(payloads)
             part = OutgoingMessages(payloads, tags)
@@ -374,6 +389,9 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def _hear_rest(self, effect: FeedRemainingReceipts) -> None:
         self.feed(effect.event)
 
+    def _stop_draining(self, effect: StopDraining) -> None:
+        self._drain(effect.error)
+
     def _flushed(self, effect: Flushed) -> None:
         done = effect.token
         assert is_slim_future(done)  # noqa: S101 - the token of a flush
@@ -391,6 +409,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         SendsCompleted: _complete_batches,
         Fail: _fail,
         FeedRemainingReceipts: _hear_rest,
+        StopDraining: _stop_draining,
         Flushed: _flushed,
     }
 

@@ -13,6 +13,9 @@ While the actor is idle, and once the queue is closed, this holds from the first
 messages, notes that it is idle, and *then* checks if messages are left for which no caller will notify it. A duplicate
 notification is harmless; a delayed one only delays messages.
 
+A queue that is closed keeps its messages for the actor, but not in the buffer. A caller that finds the queue closed
+after it has appended fails all that is in the buffer: its own message, and those of others that were as late.
+
 `Producer.send_async` does the same for a small payload without a header, in its own frame. It counts no bytes: a batch
 of such payloads is full by its number first. `small` is the largest of them, and negative once the queue is closed.
 
@@ -313,7 +316,7 @@ class SendQueue:
         self.notify_at, self._notify_at_bytes = length, size
         self._checkpoint()
         if self.closed is not None:
-            self.end(self.closed)
+            self._fail_late(self.closed)
 
     def _go_idle(self) -> None:
         self.notify_at, self._notify_at_bytes = 0, NEVER
@@ -331,7 +334,7 @@ class SendQueue:
     def used(self) -> tuple[int, int]:
         """Return the number of messages that are in the queue or pending, and their bytes."""
         with self._lock:
-            here = self.buffer[::2]
+            here = [*self.pending.held[::2], *self.buffer[::2]]
             messages, size = self.pending.used
         return messages + len(here), size + sum(map(len, here))
 
@@ -373,7 +376,10 @@ class SendQueue:
         with self._lock:
             self.pending.reserve(count, size)
             self._measure_room()
-            del self.buffer[: 2 * count]
+            if self.pending.held:
+                self.pending.held = self.pending.held[2 * count :]
+            else:
+                del self.buffer[: 2 * count]
         self._checkpoint()
         self._bytes = 0  # too low if messages are left; then the next full batch is noticed a little later
 
@@ -400,20 +406,50 @@ class SendQueue:
         self._go_idle()
         self.buffer = []
 
+    def close(self, error: Exception) -> None:
+        """Refuse messages from now on, and keep those in the queue for the actor, where no late caller fails them."""
+        with self._lock:
+            if self.closed is None:
+                self._refuse(error)
+                self.pending.held = self._cleared()
+        self.waiting.wake_all()
+
+    def held(self, first: int) -> OutgoingMessages:
+        """Return the messages that were kept, from one of them on; all stay there."""
+        return self._as_columns([*self.pending.held[2 * first :]])
+
     def end(self, error: Exception) -> None:
-        """Refuse messages from now on, and fail those in the queue."""
+        """Refuse messages from now on, and fail those in the queue, or kept."""
+        self._refuse(error)
+        with self._lock:
+            left, self.pending.held = [*self.pending.held, *self._cleared()], ()
+        self._fail(left, error)
+        self.waiting.wake_all()
+
+    def _refuse(self, error: Exception) -> None:
         if self.closed is None:
             self.closed = error
         self.small = NONE_IS_SMALL
         self._go_idle()
+
+    def _fail_late(self, error: Exception) -> None:
+        """Fail messages that were appended after the queue was closed."""
+        self._go_idle()
         with self._lock:
-            left = self.buffer[:]
-            del self.buffer[: len(left)]
+            left = self._cleared()
+        self._fail(left, error)
+
+    def _cleared(self) -> list[Any]:
+        """Take out all that is in the buffer. Callers may append to it meanwhile."""
+        left = self.buffer[:]
+        del self.buffer[: len(left)]
+        return left
+
+    def _fail(self, left: list[Any], error: Exception) -> None:
         if left:
             messages = self._as_columns(left)
             self.discarded(messages.size)
             self.report([(messages.replies, error)])
-        self.waiting.wake_all()
 
     def _as_columns(self, flat: list[Any]) -> OutgoingMessages:
         """Return the columns of messages that were copied out of the buffer before this call."""

@@ -1,5 +1,6 @@
 import contextlib
 import gc
+import time
 import weakref
 from collections.abc import Callable
 from datetime import timedelta
@@ -356,3 +357,50 @@ def test_a_commit_is_not_waited_for_by_who_has_forgotten_the_transaction(broker:
             committed.result(timeout=10)
         assert "commit() may be called again" not in str(raised.value)
         until(lambda: transactions_of(client) == [])
+
+
+@pytest.mark.parametrize("closes", ["producer", "client"])
+def test_a_close_sends_messages_whose_topic_is_being_registered(
+    broker: EmbeddedBroker, any_topic: str, closes: str
+) -> None:
+    with pulsar.Client(broker.service_url) as reading, pulsar.Client(broker.service_url) as client:
+        reader = reading.create_reader(any_topic, pulsar.MessageId.earliest)
+        producer = client.create_producer(any_topic)
+        transaction = client.new_transaction()
+        slow = broker.faults.on(CommandAddPartitionToTxn, times=None).delay(0.3)
+        sent = [
+            producer.send_async(content, transaction=None if content.startswith(b"plain") else transaction)
+            for content in (b"1", b"2", b"plain 1", b"plain 2")
+        ]
+        (producer if closes == "producer" else client).close()
+        slow.remove()
+        assert all(one.result(timeout=0) for one in sent)
+        with pytest.raises(pulsar.AlreadyClosed):
+            producer.send(b"late")
+        if closes == "producer":
+            transaction.commit()
+        plain = [b"plain 1", b"plain 2"]
+        assert sorted(values(reader)) == (plain if closes == "client" else [b"1", b"2", *plain])
+
+
+@pytest.mark.parametrize("answer", ["a refusal", "none"])
+def test_a_close_fails_only_the_transaction_whose_topic_is_not_registered(
+    broker: EmbeddedBroker, any_topic: str, answer: str
+) -> None:
+    with pulsar.Client(broker.service_url, operation_timeout_seconds=2) as client:
+        reader = client.create_reader(any_topic, pulsar.MessageId.earliest)
+        producer = client.create_producer(any_topic)
+        transaction = client.new_transaction()
+        fault = broker.faults.on(CommandAddPartitionToTxn, times=None)
+        stuck = fault.drop() if answer == "none" else fault.refuse("InvalidTxnStatus", "no")
+        sent = [producer.send_async(content, transaction=transaction) for content in (b"1", b"2")]
+        plain = [producer.send_async(content) for content in (b"plain 1", b"plain 2")]
+        began = time.monotonic()
+        producer.close()
+        assert time.monotonic() - began < 4
+        stuck.remove()
+        expected = pulsar.Timeout if answer == "none" else pulsar.InvalidTxnStatusError
+        assert [type(one.exception(timeout=0)) for one in sent] == [expected] * 2
+        assert all(one.result(timeout=0) for one in plain)
+        assert sorted(values(reader)) == [b"plain 1", b"plain 2"]
+        transaction.abort()

@@ -51,6 +51,8 @@ from pulsar_actors.machines.connection_handler_events import (
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    Drained,
+    DrainTimedOut,
     DropTransaction,
     FeedRemainingReceipts,
     Flush,
@@ -64,6 +66,7 @@ from pulsar_actors.machines.producer_events import (
     SendRefused,
     SendsCompleted,
     SendTimeoutDue,
+    StopDraining,
 )
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.backoff import Backoff
@@ -233,6 +236,14 @@ def close_pending() -> Stage:
 def closing() -> Stage:
     stage = ready()
     stage.tell(Close())
+    return stage
+
+
+def draining() -> Stage:
+    stage = ready()
+    stage.machine.pending.held = (b"payload", "tag")
+    assert stage.tell(Close()) == []
+    assert stage.state is State.DRAINING
     return stage
 
 
@@ -1052,7 +1063,75 @@ def test_a_connection_that_is_lost_while_closing_closes() -> None:
     assert effects[-1] == HandleEnded(None)
 
 
-@pytest.mark.parametrize("stand", [Stage, opened, waiting, connecting, creating, queued, close_pending, ready, closing])
+def test_a_close_comes_after_what_waits_for_a_registration_and_both_together_have_the_operation_timeout() -> None:
+    stage = draining()
+    stage.now += 12.0
+    (written,) = stage.publish("registered")
+    assert [item.token for item in written.items] == ["registered"]
+    [ask] = stage.tell(Drained())
+    assert isinstance(ask, AskToClose)
+    assert ask.timeout == 18.0
+    assert tokens(stage.receipt(0)) == ["registered"]
+    assert errors(stage.publish("late")) == [AlreadyClosed]
+    assert stage.wait(DrainTimedOut) == []
+    assert stage.tell(CloseAnswered(stage.attempt))[-1] == HandleEnded(None)
+
+
+def test_a_registration_that_takes_too_long_is_given_up_and_what_is_behind_is_sent_before_the_close() -> None:
+    stage = draining()
+    [given_up] = stage.wait(DrainTimedOut)
+    assert isinstance(given_up, StopDraining)
+    assert isinstance(given_up.error, Timeout)
+    assert stage.state is State.DRAINING
+    assert isinstance(stage.publish("behind")[0], SendBatches)
+    [ask] = stage.tell(Drained())
+    assert ask.timeout == 1.0
+
+
+def test_receipts_refusals_flushes_and_timeouts_count_while_a_producer_drains() -> None:
+    stage = draining()
+    publish_in(stage, TransactionId(0, 0), "of a transaction")
+    stage.publish("a", "b", "c", patience=20.0)
+    stage.tell(Flush("f"))
+    assert stage.receipt(3) == []
+    dropped = DropTransaction(TransactionId(0, 0), InvalidTxnStatusError("InvalidTxnStatus", "over"))
+    assert tokens(stage.tell(dropped)) == ["of a transaction"]
+    assert tokens(stage.receipt(1)) == ["a"]
+    assert tokens(stage.send_error(2, ServerError.PersistenceError)) == ["b"]
+    effects = stage.wait(SendTimeoutDue)
+    assert tokens(effects) == ["c"]
+    assert effects[-1] == Flushed("f")
+    assert stage.state is State.DRAINING
+
+
+@pytest.mark.parametrize("lost", [Stage.lose, Stage.broker_closes])
+def test_a_producer_that_drains_ends_with_its_binding(lost: Callable[[Stage], list[Any]]) -> None:
+    stage = draining()
+    stage.publish("written")
+    failed, given_up, *_, ended = lost(stage)
+    assert (failed.token, type(failed.error)) == ("written", OutcomeUnknown)
+    assert (type(given_up), type(given_up.error)) == (StopDraining, AlreadyClosed)
+    assert ended == HandleEnded(None)
+    assert stage.state is State.CLOSED
+
+
+@pytest.mark.parametrize("stand", [creating, queued, close_pending])
+def test_what_waits_for_a_registration_fails_with_a_close_before_there_is_a_binding(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    stage.machine.pending.held = (b"payload", "tag")
+    given_up = next(effect for effect in stage.tell(Close()) if isinstance(effect, StopDraining))
+    assert isinstance(given_up.error, AlreadyClosed)
+    assert stage.state is State.CLOSING
+
+
+def test_a_broker_that_mixes_answers_up_while_a_producer_drains_loses_its_connection() -> None:
+    [drop] = draining().tell(WrongAnswer(AskToCreate, CommandSuccess(request_id=1)))
+    assert isinstance(drop, DropConnection)
+
+
+@pytest.mark.parametrize(
+    "stand", [Stage, opened, waiting, connecting, creating, queued, close_pending, ready, draining, closing]
+)
 def test_an_end_at_once_says_nothing_to_the_broker_and_comes_once(stand: Callable[[], Stage]) -> None:
     stage, end = stand(), EndAtOnce(AlreadyClosed("shut down"))
     effects = stage.tell(end)

@@ -52,6 +52,8 @@ from pulsar_actors.machines.connection_handler_events import (
 from pulsar_actors.machines.producer import CHART, FINAL, STATES, ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
+    Drained,
+    DrainTimedOut,
     FeedRemainingReceipts,
     Flush,
     Flushed,
@@ -64,6 +66,7 @@ from pulsar_actors.machines.producer_events import (
     SendRefused,
     SendsCompleted,
     SendTimeoutDue,
+    StopDraining,
 )
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.backoff import Backoff
@@ -110,6 +113,7 @@ OWED: dict[State, type] = {  # what was asked for last, in each state that waits
     State.QUEUED: AskToCreate,
     State.CLOSE_PENDING: AskToClose,
     State.WAITING: RetryDue,
+    State.DRAINING: DrainTimedOut,
     State.CLOSING: AskToClose,
 }
 
@@ -184,9 +188,16 @@ class AnyProducer(RuleBasedStateMachine):
             if isinstance(effect, FeedRemainingReceipts):
                 assert len(effect.event.commands) < len(event.commands), "receipts that are heard for ever"
                 self.tell(effect.event, alone=alone)
+            elif isinstance(effect, StopDraining):
+                self.drained()
             else:
                 self.perform(effect)
         self.in_the_middle = False
+
+    def drained(self) -> None:
+        """Tell that what the queue held has failed, or is published."""
+        self.machine.pending.held = ()
+        self.tell(Drained())
 
     def perform(self, effect: Any) -> None:
         kind = type(effect.event if isinstance(effect, StartTimer) else effect)
@@ -324,9 +335,17 @@ class AnyProducer(RuleBasedStateMachine):
         self.tell(Flush(token))
 
     @precondition(lambda self: len(self.items) > 5)
-    @rule()
-    def close(self) -> None:
+    @rule(holds=st.booleans())
+    def close(self, *, holds: bool) -> None:
+        if holds and self.machine.state not in {State.DRAINING, State.CLOSING, *FINAL}:
+            self.machine.pending.held = (b"payload", "tag")
         self.tell(Close())
+
+    @precondition(lambda self: self.machine.state is State.DRAINING)
+    @rule()
+    def coordinator_answers(self) -> None:
+        self.publish([1])
+        self.drained()
 
     @precondition(lambda self: len(self.items) > 5)
     @rule()
@@ -340,6 +359,8 @@ class AnyProducer(RuleBasedStateMachine):
         self.now = max(self.now, timer.delay)
         is_late = isinstance(timer.event, SendTimeoutDue) and self.head_deadline <= self.now
         self.tell(timer.event)
+        if isinstance(timer.event, DrainTimedOut):
+            assert self.machine.state is not State.DRAINING, "waits for ever for a coordinator"
         assert not is_late or self.head_deadline > self.now, "pending after its time"
 
     @rule()
@@ -385,7 +406,7 @@ class AnyProducer(RuleBasedStateMachine):
 
     # What brokers do.
 
-    @precondition(lambda self: self.machine.state in {*STATES.found, State.CLOSING})
+    @precondition(lambda self: self.machine.state in {*STATES.found, State.DRAINING, State.CLOSING})
     @rule()
     def broker_mixes_up(self) -> None:
         self.tell(WrongAnswer(AskToCreate, CommandSuccess(request_id=1)))
@@ -461,8 +482,9 @@ class AnyProducer(RuleBasedStateMachine):
         item = self.written_item(connection, place)
         command = CommandSendError(producer_id=1, sequence_id=item.lowest_sequence_id, error=error, message="no")
         alone = error in {ServerError.NotAllowedError, ServerError.ChecksumError}
-        at_broker = self.machine.state in {State.READY, State.CLOSING} and connection == self.connection
-        self.tell(SendRefused(connection, command), alone=alone or self.machine.state is State.CLOSING)
+        leaving = self.machine.state in {State.DRAINING, State.CLOSING}
+        at_broker = (leaving or self.machine.state is State.READY) and connection == self.connection
+        self.tell(SendRefused(connection, command), alone=alone or leaving)
         if at_broker and error is ServerError.NotAllowedError:
             assert item.token in self.ended, "refused, and pending still"
 
@@ -477,7 +499,7 @@ class AnyProducer(RuleBasedStateMachine):
 
     @invariant()
     def what_is_pending_is_written_while_bound(self) -> None:
-        if self.machine.state is State.READY and self.wires[self.connection].alive:
+        if self.machine.state in {State.READY, State.DRAINING} and self.wires[self.connection].alive:
             assert not set(self.open) - set(self.written.get(self.connection, [])), "bound, and yet not written"
 
     @property
@@ -513,12 +535,15 @@ class AnyProducer(RuleBasedStateMachine):
         if over:
             assert created, "a creation without an answer"
             assert not self.open, "sends that never end"
+        assert not self.machine.pending.held or self.machine.state is State.DRAINING, "messages that are held for ever"
 
     def teardown(self) -> None:
         """Bring any run to its end, but for those that have broken a promise already."""
         if self.in_the_middle:
             return
         self.tell(Close())
+        if self.machine.state is State.DRAINING:
+            self.drained()
         if self.machine.state not in FINAL:
             self.tell(CloseTimedOut(self.close_attempt))
         assert self.machine.state in FINAL, "does not end"
@@ -587,6 +612,18 @@ FAULTS = [
           "refused, and pending still", "publish", "close", "broker_refuses_send"),
     fault(ReceiptsArrived, State.READY, "drop_out_of_order", {"does": None},
           "waits for nothing", "publish", "broker_stores"),
+    fault(Close, State.READY, "drain", {"does": None},
+          "waits for nothing", "publish", "close"),
+    fault(Publish, State.DRAINING, "write", {"does": "keep"},
+          "bound, and yet not written", "publish", "close"),
+    fault(Drained, State.DRAINING, "close_drained", {"does": None},
+          "does not end", "publish", "close", "coordinator_answers"),
+    fault(DrainTimedOut, State.DRAINING, "stop_draining", {"does": None},
+          "waits for ever for a coordinator", "publish", "close", "time_passes"),
+    fault(Detached, State.DRAINING, "end_closed", {"dest": State.WAITING},
+          "against what was said", "publish", "close", "lose_connection"),
+    fault(BrokerClosed, State.DRAINING, "end_closed", {"does": None},
+          "against what was said", "publish", "close", "broker_closes"),
     fault(SendTimeoutDue, State.READY, "fail_late", {"does": None},
           "pending after its time", "publish", "time_passes"),
     fault(SendTimeoutDue, State.READY, "watch_again", {"does": None},

@@ -5,6 +5,7 @@ import pytest
 
 from pulsar_actors import exceptions
 from pulsar_actors.machines import connection_handler_events, producer_events
+from pulsar_actors.machines.connection_events import SendRequest
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.producer import ProducerMachine
 from pulsar_actors.machines.trackers.batching import BatchLimits
@@ -15,7 +16,14 @@ from pulsar_actors.runtime.producer_actor import FlushAll, MessagesEnqueued, Pro
 from pulsar_actors.runtime.send_queue import SentTo, UnbatchableOptions, tag_in
 from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.wire.batch import split_batch
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSendError, CommandSendReceipt, MessageIdData, ServerError
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseProducer,
+    CommandSendError,
+    CommandSendReceipt,
+    CommandSuccess,
+    MessageIdData,
+    ServerError,
+)
 from pulsar_actors.wire.transaction_id import TransactionId
 from tests.runtime.handler_bench import MANNER, ProducerBench
 from tests.support.manual_loop import Interrupter, effects_of, of_kind
@@ -376,6 +384,107 @@ def test_a_producer_that_has_ended_keeps_no_message_that_waited_for_a_registrati
     assert isinstance(error, exceptions.AlreadyClosed)
     bench.told.clear()
     assert [holder for holder in gc.get_referrers(payload) if isinstance(holder, (list, tuple))] == []
+
+
+# A close while the coordinator of a transaction does not know the topic yet.
+
+
+def sent_in(bench: ProducerBench, *payloads: bytes, number: int = 0) -> TransactionWork:
+    work = new_work(bench, number)
+    for payload in payloads:
+        send_in(bench, work, payload)
+    return work
+
+
+def test_a_close_waits_for_a_registration_and_sends_all_that_was_enqueued_before(bench: ProducerBench) -> None:
+    work = sent_in(bench, b"1", b"2")
+    bench.send(b"plain")
+    bench.tell(CloseHandle(), CloseHandle())
+    assert isinstance(bench.send_queue.closed, exceptions.AlreadyClosed)
+    done = flush(bench)
+    assert bench.to_connection() == []
+    register(bench, work)
+    *shipped, close = bench.to_connection()
+    assert [len(each.frames) for each in shipped] == [2, 1]
+    assert isinstance(close, SendRequest)
+    assert isinstance(close.command, CommandCloseProducer)
+    bench.hears(bench.receipt(0), bench.receipt(1), bench.receipt(2))
+    assert [reply for reply, outcome in bench.told if isinstance(outcome, SentTo)] == [b"1", b"2", b"plain"]
+    assert done.result(0) is None
+    bench.reply(close, CommandSuccess(request_id=1))
+    assert bench.link.ended.done()
+    assert bench.machine.pending.used == (0, 0)
+
+
+@pytest.mark.parametrize("refusal", [exceptions.TransactionNotFound("TransactionNotFound", "gone"), None])
+def test_of_a_registration_that_fails_or_never_ends_only_its_messages_fail(
+    bench: ProducerBench, refusal: exceptions.PulsarException | None
+) -> None:
+    refused, accepted = sent_in(bench, b"refused"), sent_in(bench, b"accepted", number=1)
+    register(bench, accepted)
+    bench.send(b"plain")
+    bench.tell(CloseHandle())
+    if refusal is None:
+        bench.loop.pass_time(29.9)
+        assert bench.to_connection() == []
+        bench.loop.pass_time(0.2)
+    else:
+        settle(refused.register_partition(bench.machine.topic), refusal)
+        bench.loop.run()
+    *shipped, close = bench.to_connection()
+    assert [len(each.frames) for each in shipped] == [1, 1]
+    assert isinstance(close.command, CommandCloseProducer)
+    [(reply, error)] = bench.told
+    assert (reply, type(error)) == (b"refused", exceptions.Timeout if refusal is None else type(refusal))
+
+
+def test_a_transaction_that_ends_meanwhile_holds_up_no_close(bench: ProducerBench) -> None:
+    work = sent_in(bench, b"dropped")
+    bench.send(b"plain")
+    bench.tell(CloseHandle())
+    work.dropped = exceptions.InvalidTxnStatusError("InvalidTxnStatus", "timed out")
+    bench.tell(TriggerFlush())
+    assert bench.told == [(b"dropped", work.dropped)]
+    shipped, close = bench.to_connection()
+    assert len(shipped.frames) == 1
+    assert isinstance(close.command, CommandCloseProducer)
+
+
+@pytest.mark.parametrize("is_lost_first", [False, True])
+def test_without_a_connection_a_close_does_not_wait_for_a_registration(
+    bench: ProducerBench, *, is_lost_first: bool
+) -> None:
+    work = sent_in(bench, b"held")
+    bench.send(b"plain")
+    if is_lost_first:
+        bench.lose()
+        bench.tell(CloseHandle())
+    else:
+        bench.tell(CloseHandle())
+        bench.lose()
+    assert [(reply, type(error)) for reply, error in bench.told] == [
+        (b"held", exceptions.AlreadyClosed),
+        (b"plain", exceptions.AlreadyClosed),
+    ]
+    assert bench.link.ended.done()
+    register(bench, work)
+    assert bench.to_connection()[1:] == []
+    assert bench.machine.pending.used == (0, 0)
+
+
+def test_a_close_during_a_creation_fails_what_waits_for_a_registration_at_once() -> None:
+    bench = ProducerBench()
+    bench.attach()
+    sent_in(bench, b"held")
+    bench.send(b"plain")
+    bench.tell(CloseHandle())
+    assert [(reply, type(error)) for reply, error in bench.told] == [
+        (b"held", exceptions.AlreadyClosed),
+        (b"plain", exceptions.AlreadyClosed),
+    ]
+    assert not bench.link.ended.done()
+    bench.reply(bench.asked(), CommandSuccess(request_id=1))
+    assert bench.link.ended.done()
 
 
 # A bug.

@@ -169,6 +169,42 @@ def test_a_message_that_comes_after_the_end_fails_with_the_reason() -> None:
     assert queue.buffer == []
 
 
+def test_a_closed_queue_keeps_what_it_has_and_a_late_message_fails_alone() -> None:
+    queue, reported = new_queue(places=3)
+    queue.put(*message(b"first"))
+    queue.put(*message(b"second"))
+    waits = queue.room()
+    queue.close(CLOSED)
+    assert waits.done()
+    assert (queue.closed, queue.small) == (CLOSED, NONE_IS_SMALL)
+    assert not queue.put(*message(b"late"))
+    queue.close(CLOSED)
+    assert reported.failed == [(b"late", CLOSED)]
+    assert queue.held(0).payloads == [b"first", b"second"]
+    assert queue.held(1).payloads == [b"second"]
+    assert queue.used() == (2, 11)
+    queue.take(1, 5)
+    assert queue.held(0).payloads == [b"second"]
+    assert queue.used() == (2, 11)
+    queue.end(exceptions.AlreadyClosed("shut down"))
+    assert [reply for reply, _ in reported.failed] == [b"late", b"second"]
+    assert queue.used() == (1, 5)
+    assert queue.closed is CLOSED
+
+
+@pytest.mark.parametrize("moment", [0, 1])
+def test_a_queue_that_is_closed_while_a_caller_looks_keeps_the_message_of_the_caller(moment: int) -> None:
+    interloper = Interrupter()
+    queue, reported = new_queue(limits=BatchLimits(3, 1000, 1.0), interleaving=interloper.interleaving)
+    queue.put(*message(b"first"))
+    interloper.at(moment, lambda: queue.close(CLOSED))
+    queue.begin_take()
+    queue.put(*message(b"second"))
+    queue.put(*message(b"third"))
+    assert queue.held(0).payloads + [reply for reply, _ in reported.failed] == [b"first", b"second", b"third"]
+    assert queue.buffer == []
+
+
 def test_a_caller_that_waits_for_room_is_woken_when_some_is_freed() -> None:
     queue, _ = new_queue(places=1)
     queue.put(*message())
@@ -277,3 +313,27 @@ def test_threads_lose_nothing_between_them_and_keep_to_the_limit(frequent_switch
     for sender in range(senders):
         of_one = [one for one in came if one.startswith(b"%d " % sender)]
         assert of_one == [b"%d %d" % (sender, number) for number in range(each)]
+
+
+def test_a_queue_that_is_closed_while_threads_send_keeps_or_fails_each_message(frequent_switches: None) -> None:
+    senders, before, each = 6, 50, 2000
+    queue, reported = new_queue()
+    for number in range(before):
+        queue.put(*message(b"before %d" % number))
+    threads = [threading.Thread(target=send_named, args=(queue, sender, each)) for sender in range(senders)]
+    for thread in threads:
+        thread.start()
+    queue.close(CLOSED)
+    for thread in threads:
+        thread.join()
+    held, failed = list(queue.held(0).payloads), [reply for reply, _ in reported.failed]
+    assert held[:before] == [b"before %d" % number for number in range(before)]
+    assert sorted(held[before:] + failed) == sorted(
+        b"%d %d" % (sender, number) for sender in range(senders) for number in range(each)
+    )
+    assert queue.buffer == []
+
+
+def send_named(queue: SendQueue, sender: int, count: int) -> None:
+    for number in range(count):
+        queue.put(*message(b"%d %d" % (sender, number)))

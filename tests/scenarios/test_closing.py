@@ -13,9 +13,11 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
-from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
+from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidTxnStatusError, PulsarException, Timeout
+from pulsar_actors.simulation.connection import NetworkConditions
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.scene import CLOSING, TOPIC, Scene, play
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAddPartitionToTxn
+from tests.scenarios.scene import CLOSING, OPERATION_TIMEOUT, PARTS, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
 
 MADE = ("producer", "consumer", "reader", "transaction", "future")
@@ -310,10 +312,65 @@ def dropping(scene: Scene) -> None:
     scene.check_nothing_is_left()
 
 
+def closing_while_registering(scene: Scene) -> None:
+    """Close a producer while the coordinator is slow, refuses or never answers to register some of its partitions."""
+    world, dice = scene.world, scene.dice
+    assert scene.broker is not None
+    topic = TOPIC
+    if dice.happens(0.5):
+        topic = str(PARTS)
+        scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, 1 + dice.below(3)))
+    client = scene.client()
+    batching, lazy = dice.happens(0.5), dice.happens(0.3)
+    producer = client.create_producer(topic, batching_enabled=batching, lazy_start_partitioned_producers=lazy)
+    for _ in range(20):
+        producer.send(b"first")  # a lazy partition is open then, too
+    transactions = [client.new_transaction(timedelta(seconds=60)) for _ in range(1 + dice.below(3))]
+    trigger = scene.broker.faults.on(CommandAddPartitionToTxn, nth=1 + dice.below(2), times=None)
+    seconds = 1.5 * OPERATION_TIMEOUT * dice.chance()
+    way = dice.below(4)
+    if way == 0:
+        trigger.drop()
+    elif way == 1:
+        trigger.refuse("InvalidTxnStatus", "no")
+    else:
+        trigger.delay(seconds)
+    plain, transactional = list[Any](), list[Any]()
+    for number in range(dice.below(12)):
+        chosen = dice.below(len(transactions) + 1)
+        if chosen < len(transactions):
+            sent = producer.send_async(b"in %d" % number, transaction=transactions[chosen])
+            transactional.append(sent)
+        else:
+            plain.append(producer.send_async(b"plain %d" % number))
+        scene.sleep(0.01 * dice.below(2))
+    scene.sleep(dice.below(2) * dice.chance() * OPERATION_TIMEOUT)
+    began = world.now
+    closed, limit = (producer, CLOSING) if dice.happens(0.7) else (client, CLOSING + 1.0)
+    closed.close()
+    took = world.now - began
+    assert took <= limit, f"close() of {closed} took {took:.3f} s"
+    with pytest.raises(AlreadyClosed):
+        producer.send(b"late")
+    failed = [error for sent in plain if (error := sent.exception(0)) is not None]
+    assert not failed, f"{len(failed)} messages without a transaction were not sent: {failed}"
+    failed = [error for sent in transactional if (error := sent.exception(0)) is not None]
+    in_time = way > 1 and seconds < OPERATION_TIMEOUT - 1
+    assert not (failed and in_time), f"not sent, though registered in time: {failed}"
+    reasons = (InvalidTxnStatusError, Timeout, *[AlreadyClosed] * (closed is client))
+    assert all(isinstance(error, reasons) for error in failed), failed
+    scene.broker.faults.clear()
+    scene.end()
+
+
 def test_a_client_that_is_forgotten_leaves_nothing_behind() -> None:
     gc.collect()
     gc.freeze()  # for good: what other tests have left in memory would be looked through again and again
     play(20, dropping)
+
+
+def test_a_close_sends_what_waits_for_a_registration_and_fails_no_more_than_it_must() -> None:
+    play(100, closing_while_registering, NetworkConditions())
 
 
 def test_a_client_closes_in_time_whatever_is_going_on() -> None:

@@ -45,8 +45,8 @@ _EVENTS: Final = {
         service_changed start_failover start_watching stop_failover stop_watching
     """,
     Origin.ITSELF: """
-        acks_voided bound broker_accepted closing connection_over discover discover_later ended handle_not_created
-        machine_ended seek_refused seek_sent settled stop_discovery transaction_over unbound
+        acks_voided bound broker_accepted closing connection_over discover discover_later drained ended
+        handle_not_created machine_ended seek_refused seek_sent settled stop_discovery transaction_over unbound
     """,
     Origin.TIME: """
         backoff_over call_timed_out check_due close_timed_out discovery_due first_creation_timed_out flush_timed_out

@@ -212,10 +212,11 @@ class FailedSend(NamedTuple):
 class PendingMessages(Generic[T]):
     """The queue of one producer. Written items belong to the connection that they were written on.
 
-    `messages` limits the messages, and `memory` counts their bytes.
+    `messages` limits the messages, and `memory` counts their bytes. `held` has the content of the send queue at
+    its close, as far as the actor has not taken it yet: payloads and tags.
     """
 
-    __slots__ = ("_connection", "_memory", "_plain_items", "_waiting", "_written", "messages")
+    __slots__ = ("_connection", "_memory", "_plain_items", "_waiting", "_written", "held", "messages")
 
     def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
         self.messages = messages
@@ -224,6 +225,7 @@ class PendingMessages(Generic[T]):
         self._written: deque[PendingSend[T]] = _NOTHING
         self._waiting: list[PendingSend[T]] = _NONE_WAITS
         self._connection: int | None = None
+        self.held: Sequence[Any] = ()
 
     def __len__(self) -> int:
         return len(self._written) + len(self._waiting)
