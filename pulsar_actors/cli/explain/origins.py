@@ -41,17 +41,17 @@ _EVENTS: Final = {
     Origin.CLIENT: """
         abort_connection cancel close_coordinator close_gracefully close_if_unused close_transaction cluster_probed
         credentials_failed credentials_fetched dial end_at_once end_coordinator end_transaction enqueue
-        lookup_permit_denied lookup_permit_granted member_answered member_lost member_opened open_coordinator remaining
-        service_changed start_failover start_watching stop_failover stop_watching
+        leave_cluster lookup_permit_denied lookup_permit_granted member_answered member_lost member_opened
+        open_coordinator remaining service_changed start_failover start_watching stop_failover stop_watching
     """,
     Origin.ITSELF: """
         acks_voided bound broker_accepted closing connection_over discover discover_later drained ended
         handle_not_created machine_ended seek_refused seek_sent settled stop_discovery transaction_over unbound
     """,
     Origin.TIME: """
-        backoff_over call_timed_out check_due close_timed_out discovery_due first_creation_timed_out flush_timed_out
-        handshake_timed_out keepalive_due operation_timed_out request_timed_out retry_due transaction_timeout_due
-        watch_retry_due
+        backoff_over call_timed_out check_due close_timed_out coordinator_close_due discovery_due
+        first_creation_timed_out flush_timed_out handshake_timed_out keepalive_due operation_timed_out request_timed_out
+        retry_due transaction_timeout_due watch_retry_due
     """,
 }
 
