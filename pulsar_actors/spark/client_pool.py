@@ -216,7 +216,7 @@ class PooledClient:
         producer = self._producers.pop(key, None)
         if producer is None or not producer.is_open:
             if recipe.turn.asks_for is ProducerAccessMode.Exclusive and self.users == 1:
-                self._close_producers_of(topic)
+                self._close_other_producers_of(topic, recipe)
             producer = self.client.create_producer(topic, **recipe.arguments)
         self._producers[key] = producer
         if len(self._producers) > MOST_PRODUCERS:
@@ -224,15 +224,19 @@ class PooledClient:
             oldest.close()  # after the receipts of all its messages
         return producer
 
-    def _close_producers_of(self, topic: str) -> None:
-        """Close those that earlier tasks have used: the topic would never be free for the only task of this client."""
+    def _close_other_producers_of(self, topic: str, recipe: ProducerRecipe) -> None:
+        """Close those that earlier tasks have used: the topic would never be free for the only task of this client.
+
+        Those with its own recipe it may use itself, for other partitions.
+        """
         base = TopicName.parse(topic).base
-        for key in [key for key in self._producers if TopicName.parse(key[0]).base == base]:
+        others = [key for key in self._producers if key[1] != recipe.identity and TopicName.parse(key[0]).base == base]
+        for key in others:
             self._producers.pop(key).close()
 
 
 _TOO_LONG: Final = (
-    f"; the task has waited for {BUSY_SECONDS:g} s. If other tasks need longer, use access_mode=WaitForExclusive: that "
+    f"; this has waited for {BUSY_SECONDS:g} s. If other tasks need longer, use access_mode=WaitForExclusive: that "
     "waits without a limit"
 )
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructF
 from pulsar_actors.client.client import Client, context_of
 from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.client.schema import Schema, SchemaType
-from pulsar_actors.exceptions import BrokerRefusal, InvalidConfiguration, TopicNotFound
+from pulsar_actors.exceptions import IncompatibleSchema, InvalidConfiguration, TopicNotFound
 from pulsar_actors.spark.arrow import column_of
 from pulsar_actors.spark.avro_encoder import encode_columns
 from pulsar_actors.spark.avro_types import FieldType, value_type
@@ -81,7 +81,7 @@ def record_encoder(
     try:
         recipe = ProducerRecipe({"schema": encoder.schema, "access_mode": access_mode})
         PooledClient(client).producer(str(topic), recipe).close()
-    except BrokerRefusal as refusal:
+    except IncompatibleSchema as refusal:
         raise refusal_about(f"the topic does not take the schema {json.dumps(definition)}", refusal) from refusal
     return encoder
 

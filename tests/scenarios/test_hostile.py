@@ -19,11 +19,12 @@ from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.client.authentication import AuthenticationToken
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfo
+from pulsar_actors.simulation.connection import CALM, NetworkConditions
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.simulation.world import EPOCH_MS, World
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.scenarios.rare_events import HERE, NOWHERE, SECURE, RareEvents
-from tests.scenarios.scene import NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
+from tests.scenarios.scene import CHANGEABLE, NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.strangers import Stranger
 from tests.scenarios.test_everything import Keys
 from tests.scenarios.troubles import Troubles
@@ -222,10 +223,24 @@ def works(scene: Scene, client: Client) -> None:
     consumer.close()
 
 
-def test_whatever_a_broker_says_no_call_hangs_and_all_is_well_again_when_it_is(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+@pytest.fixture(scope="module")
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> list[Authority]:
+    """Make the one that is trusted, and another."""
     folder = tmp_path_factory.mktemp("authorities")
-    authorities = [Authority(folder, name) for name in ("trusted", "another")]
+    return [Authority(folder, name) for name in ("trusted", "another")]
+
+
+def play_with(authorities: Sequence[Authority], seeds: int, conditions: NetworkConditions) -> None:
     files = authorities[0].certify(("broker",), signatures_of_one_size=True)
-    play(40, lambda scene: hostile(scene, [each.file for each in authorities]), tokens=TOKENS, certificate=files)
+    trusted = [each.file for each in authorities]
+    play(seeds, lambda scene: hostile(scene, trusted), conditions, tokens=TOKENS, certificate=files)
+
+
+def test_whatever_a_broker_says_no_call_hangs_and_all_is_well_again_when_it_is(authorities: list[Authority]) -> None:
+    play_with(authorities, 30, CHANGEABLE)
+
+
+def test_whatever_a_broker_says_no_call_hangs_on_connections_that_last_for_longer_than_calls_wait(
+    authorities: list[Authority],
+) -> None:
+    play_with(authorities, 20, CALM)

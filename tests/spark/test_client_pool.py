@@ -173,7 +173,7 @@ def test_a_wait_ends_after_a_minute_with_an_error_that_says_so(
 ) -> None:
     with pool.lend(ClusterAccess({"service_url": url})) as pooled:
         other = pooled.client.create_producer("kept", producer_name="kept")
-        with pytest.raises(refusal, match=r"no producer on kept: .*; the task has waited for 60 s\. .*=WaitForExcl"):
+        with pytest.raises(refusal, match=r"no producer on kept: .*; this has waited for 60 s\. .*=WaitForExcl"):
             pooled.producer("kept", ProducerRecipe(arguments))
         other.close()
     assert 60 <= sum(waits) <= 62
@@ -246,3 +246,15 @@ def test_a_task_keeps_no_producers_that_the_pool_has_closed(
         assert len(sender._calls) <= 4
         sender.finish()
         assert sender.messages == 20
+
+
+def test_a_task_that_has_several_partitions_alone_keeps_each() -> None:
+    with EmbeddedBroker() as broker, closing(pulsar_actors.Client(broker.service_url)) as client:
+        broker.create_topic("part", 2)
+        pooled = PooledClient(client)
+        pooled.users = 1
+        alone = ProducerRecipe({"access_mode": ProducerAccessMode.Exclusive})
+        first, second = (pooled.producer(f"part-partition-{number}", alone) for number in range(2))
+        assert pooled.producer("part-partition-0", alone) is first
+        assert first.is_open
+        assert second.is_open

@@ -13,7 +13,7 @@ import pulsar_actors
 from pulsar_actors.client.client import context_of
 from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.client.schema import SchemaType
-from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration
+from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, ProducerFenced
 from pulsar_actors.spark import client_pool
 from pulsar_actors.spark.exactly_once import Written
 from pulsar_actors.spark.options import SinkOptions
@@ -64,6 +64,18 @@ def test_the_driver_waits_for_its_turn_to_announce_the_schema_of_records(
         monkeypatch.setattr(client_pool, "time", close_while_waiting)
         BatchWriter(SinkOptions.parse({**options, "pulsar.producer.accessmode": "WaitForExclusive"}), SCHEMA)
         assert context_of(client).schemas.latest(topic).type == SchemaType.AVRO
+
+
+def test_a_topic_that_somebody_has_alone_is_not_said_to_refuse_the_schema(
+    embedded: Broker, topic: str, waits: list[float]
+) -> None:
+    options = {"service.url": embedded.service_url, "topic": topic, "valueas": "avro"}
+    with pulsar_actors.Client(embedded.service_url) as client:
+        other = client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+        with pytest.raises(ProducerFenced, match=f"no producer on .*{topic}: .*this has waited for 60 s") as raised:
+            BatchWriter(SinkOptions.parse({**options, "pulsar.producer.accessmode": "Exclusive"}), SCHEMA)
+        other.close()
+    assert "schema" not in str(raised.value)
 
 
 def test_a_column_for_a_field_of_messages_is_no_sequence_column() -> None:
