@@ -20,7 +20,7 @@ in `producer.py` and `consumer.py`.
 
 from abc import ABC, abstractmethod
 from enum import Enum, unique
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
@@ -66,6 +66,9 @@ from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, last_failure_text, meaning_of
 from pulsar_actors.wire.PulsarApi_pb2 import CommandTopicMigrated
 from pulsar_actors.wire.service_url import usable_address
+
+MIGRATED: Final = 2**31
+"""The number of the cluster that a topic has migrated to. The client has none for it, and no transactions there."""
 
 
 class FailureEvent(Protocol):
@@ -133,6 +136,7 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
     return (
         #   trigger                source           dest             guard                 does
         Row(Open,                  s.idle,          s.looking_up,    None,                 "start"),
+        Row(LookedUp,              s.looking_up,    s.connecting,    "is_elsewhere",       "enter_cluster"),
         Row(LookedUp,              s.looking_up,    s.connecting,    None,                 "attach_looked_up"),
         Row(LookupAttemptFailed,   s.looking_up,    INTERNAL,        None,                 "note_failure"),
         Row(LookupFailed,          s.looking_up,    s.failed,        "is_final",           "end_refused"),
@@ -202,7 +206,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     __slots__ = (
         "_assigned", "_awaited", "_backoff", "_cluster_url", "_tls", "_was_bound", "attempt", "connection", "ending",
-        "last_error", "operation_timeout", "topic",
+        "home", "last_error", "operation_timeout", "topic",
     )  # fmt: skip
 
     states: ClassVar[HandlerStates]
@@ -213,6 +217,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self.operation_timeout = operation_timeout
         self.attempt = 0
         self.connection = 0
+        self.home = 0  # the number of the cluster, or MIGRATED
         self.last_error: PulsarException | None = None  # named in timeouts
         self.ending: PulsarException = AlreadyClosed(f"the {self.kind} is closed")  # the best known reason
         self._backoff = backoff
@@ -254,6 +259,10 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         """Note that there is no binding, for this reason. There may have been none before."""
 
     @abstractmethod
+    def _leave_cluster(self, why: str, now: float) -> Effects:
+        """Forget all that belongs to messages and transactions of the former cluster. There is no binding."""
+
+    @abstractmethod
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
         """Fail the calls and messages that cannot succeed once closing has begun."""
 
@@ -279,6 +288,15 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         """Start the time limit of the creation, and look up."""
         self._awaited = True
         return [self.timers.start(FirstCreationTimedOut, self.operation_timeout), self._look_up()]
+
+    def is_elsewhere(self, event: LookedUp, now: float) -> bool:
+        """Return whether the client has gone to another cluster since the last lookup."""
+        return self._cluster_url is None and event.home != self.home
+
+    def enter_cluster(self, event: LookedUp, now: float) -> Effects:
+        """Leave the former cluster behind, and attach to the broker."""
+        self.home = event.home
+        return [*self._leave_cluster("the client has gone to another cluster", now), *self._attach(event.broker)]
 
     def attach_looked_up(self, event: LookedUp, now: float) -> Effects:
         """Attach to the broker that the lookup names."""
@@ -351,7 +369,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         """Look up in the new cluster from now on."""
         self._cluster_url = self._cluster_in(event.command)
         self._assigned = ""
-        return []
+        self.home = MIGRATED
+        return self._leave_cluster("the topic has migrated to another cluster", now)
 
     def names_a_cluster(self, event: TopicMigrated, now: float) -> bool:
         """Return whether the command has a usable URL. Without one, the broker's close, which comes next, decides."""
@@ -390,9 +409,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def migrate(self, event: TopicMigrated, now: float) -> Effects:
         """Look up in the new cluster."""
-        self.note_cluster(event, now)
         unbound = self._unbind("the topic migrated to another cluster", now)
-        return [*unbound, Detach(self.connection), self._look_up()]
+        return [*unbound, *self.note_cluster(event, now), Detach(self.connection), self._look_up()]
 
     # Whether bound or not.
 

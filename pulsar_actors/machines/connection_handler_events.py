@@ -34,10 +34,11 @@ class EndAtOnce(NamedTuple):
 
 
 class LookedUp(NamedTuple):
-    """The broker that serves the topic is known."""
+    """The broker that serves the topic is known. `home` is the number of its cluster: see `LookupTarget`."""
 
     attempt: int
     broker: object
+    home: int = 0
 
 
 class LookupFailed(NamedTuple):

@@ -20,7 +20,7 @@ created again.
 from enum import Enum, unique
 from typing import ClassVar, Final
 
-from pulsar_actors.exceptions import BrokerRefusal, PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
@@ -45,6 +45,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToSubscribe,
     Bound,
     Closing,
+    ClusterLeft,
     ConsumerAttached,
     ConsumerOpened,
     Ended,
@@ -334,6 +335,9 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         unbound = Unbound(reason)
         parts = (self.messages, self.acks, self.queries)
         return [effect for part in parts for effect in part.handle(unbound, now)]
+
+    def _leave_cluster(self, why: str, now: float) -> Effects:
+        return self.messages.handle(ClusterLeft(ConnectionLost(f"{why}: the message stays in the former one")), now)
 
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
         closing = Closing(error)

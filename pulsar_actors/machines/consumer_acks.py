@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from enum import Enum, unique
 from typing import Final
 
-from pulsar_actors.exceptions import ConnectionLost, PulsarException, Timeout
+from pulsar_actors.exceptions import ConnectionLost, InvalidTxnStatusError, PulsarException, Timeout
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import ConnectionHandler
 from pulsar_actors.machines.consumer_events import (
@@ -150,12 +150,16 @@ CHART: Final = Chart(
 )  # fmt: skip
 
 
+_NEVER: Final[tuple[int, PulsarException | None]] = (0, None)
+"""The first seek counter of messages of the present cluster, and the error for acknowledgements of earlier ones."""
+
+
 class ConsumerAcks(StateMachine, chart=CHART):
     """The acknowledgements of one consumer: the guards and actions in the chart's order."""
 
     __slots__ = (
-        "_commands_sent", "_consumer_id", "_failure", "_handler", "_persistent", "_receipts", "_tracker", "_trackers",
-        "_transactional",
+        "_commands_sent", "_consumer_id", "_entered", "_failure", "_handler", "_persistent", "_receipts", "_tracker",
+        "_trackers", "_transactional",
     )  # fmt: skip
 
     def __init__(
@@ -171,6 +175,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         self._transactional = TransactionalAcks()
         self._failure: PulsarException | None = None  # the last one of this binding, or of this wait
         self._commands_sent = 0
+        self._entered = _NEVER
 
     def note_error(self, error: PulsarException) -> None:
         """Remember the last failure."""
@@ -214,12 +219,12 @@ class ConsumerAcks(StateMachine, chart=CHART):
     # Transactions.
 
     def is_dropped(self, event: AcknowledgeInTransaction, now: float) -> bool:
-        """Return whether the transaction is over."""
-        return event.dropped is not None
+        """Return whether the transaction is over, or in another cluster than the topic."""
+        return event.dropped is not None or event.home != self._handler.home
 
     def fail_dropped(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Fail the caller. The broker would hold the messages back for an end of the transaction that never comes."""
-        return [AcksSettled((event.ack.token,), event.dropped)]
+        return [AcksSettled((event.ack.token,), event.dropped or _foreign())]
 
     def send_in_transaction(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Send an acknowledgement of a transaction, at once."""
@@ -284,9 +289,11 @@ class ConsumerAcks(StateMachine, chart=CHART):
         return [*self._send_later(), *self._send_held_in_transactions()]
 
     def end_void(self, event: AcksVoided, now: float) -> Effects:
-        """Complete the callers of acknowledgements from before the seek, which are void."""
+        """Complete the callers of acknowledgements from before the seek, which are void. After a move they fail."""
         void = (*self._tracker.sought(event.generation), *(ack.token for ack in self._transactional.take_held()))
-        return self._end(void, None)
+        if event.error is not None:
+            self._entered = event.generation.seek, event.error
+        return self._end(void, event.error)
 
     # The end.
 
@@ -314,7 +321,9 @@ class ConsumerAcks(StateMachine, chart=CHART):
         return DroppedAcks((*never_sent, *held), (*sent, *self._transactional.drop_unanswered()))
 
     def _send_in_transaction(self, ack: TransactionalAck) -> Effects:
-        fault = ack.fault(self._tracker.largest_batch)
+        fault: PulsarException | None = ack.fault(self._tracker.largest_batch)
+        if fault is None and ack.generation.seek < self._entered[0]:
+            fault = self._entered[1]  # that of a message of the former cluster
         if fault is not None or not ack.generation.still_acknowledges(self._tracker.generation):
             return self._end((ack.token,), fault)
         left = ack.left(self._trackers.chunks.take_chunks_of)
@@ -375,3 +384,8 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     def _watch(self, now: float) -> Effects:
         return self.timers.ensure(AckReceiptsDue, self._receipts.next_deadline(), now)
+
+
+def _foreign() -> InvalidTxnStatusError:
+    what = "the transaction belongs to another cluster than the topic: nothing is acknowledged in it"
+    return InvalidTxnStatusError("InvalidTxnStatus", what)

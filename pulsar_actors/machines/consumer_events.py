@@ -88,11 +88,13 @@ class AcknowledgeUpTo(NamedTuple):
 class AcknowledgeInTransaction(NamedTuple):
     """Acknowledge messages as a part of a transaction, in which their subscription is registered.
 
-    `dropped` is the error of a transaction that was over before the event came: then nothing is sent.
+    `dropped` is the error of a transaction that was over before the event came, and `home` the number of its cluster.
+    Nothing is sent of one that is over, or in another cluster than the topic.
     """
 
     ack: TransactionalAck
     dropped: PulsarException | None = None
+    home: int = 0
 
 
 class DropTransactionalAcks(NamedTuple):
@@ -224,10 +226,20 @@ class AcknowledgeCorrupt(NamedTuple):
     validation_error: "CommandAck.ValidationError.ValueType"
 
 
+class ClusterLeft(NamedTuple):
+    """The topic is in another cluster now. Its messages are others, whatever their ids."""
+
+    error: PulsarException
+
+
 class AcksVoided(NamedTuple):
-    """A seek has started this generation: acknowledgements of earlier messages are void."""
+    """A seek has started this generation, or a move to another cluster: acknowledgements of earlier messages are void.
+
+    After a move they fail with this error.
+    """
 
     generation: Generation
+    error: PulsarException | None = None
 
 
 class Closing(NamedTuple):

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, unique
 from typing import Final
 
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.consumer_acks import ConsumerAcks
 from pulsar_actors.machines.consumer_events import (
@@ -28,6 +29,7 @@ from pulsar_actors.machines.consumer_events import (
     Bound,
     ClearQueue,
     Closing,
+    ClusterLeft,
     DeadLetterFailed,
     DeadLetterSent,
     EndOfTopicReached,
@@ -90,6 +92,7 @@ ROWS: Final = (
     Row(Bound,                   UNBOUND,          BOUND,    None,               "grant_whole_queue"),
     Row(Sought,                  BOUND,            INTERNAL, None,               "seek_while_bound"),
     Row(Sought,                  UNBOUND,          INTERNAL, None,               "seek"),
+    Row(ClusterLeft,             UNBOUND,          INTERNAL, None,               "void_all"),
     Row(Unbound,                 BOUND,            UNBOUND,  None,               "unbind"),
     Row(Closing,                 (UNBOUND, BOUND), OVER),
 
@@ -117,6 +120,7 @@ ROWS: Final = (
 
 IGNORES: Final = (
     Ignore(Unbound, UNBOUND),
+    Ignore(ClusterLeft, (BOUND, OVER)),
     Ignore(Closing, OVER),
     # With the next binding the broker sends everything unacknowledged again.
     Ignore((MessagesDiscarded, EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), (UNBOUND, OVER)),
@@ -142,7 +146,7 @@ CHART: Final = Chart(
     ours=OURS,
     rows=ROWS,
     ignores=IGNORES,
-    inner=(Bound, Unbound, Sought, Closing),
+    inner=(Bound, Unbound, Sought, ClusterLeft, Closing),
 )
 
 
@@ -229,9 +233,13 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def seek(self, event: Sought, now: float) -> Effects:
         """Start again at the target. All data about earlier messages is void."""
-        self.generation = self.generation.sought()
         self.trackers.seek(event.target)
-        return [ClearQueue(self.generation), *self._acks.handle(AcksVoided(self.generation), now)]
+        return self._void(None, now)
+
+    def void_all(self, event: ClusterLeft, now: float) -> Effects:
+        """Forget all messages. Those of the new cluster may have the same ids."""
+        self.trackers.void()
+        return self._void(event.error, now)
 
     def unbind(self, event: Unbound, now: float) -> Effects:
         """Forget pending redeliveries and incomplete chunks: the broker sends all of that again."""
@@ -402,6 +410,10 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
             for effect in self._acks.handle(AcknowledgeCorrupt(tuple(entries), fault), now)
         ]
         return [*refused, *self._acknowledge(outcome.acknowledge, self.generation, now)]
+
+    def _void(self, error: PulsarException | None, now: float) -> Effects:
+        self.generation = self.generation.sought()
+        return [ClearQueue(self.generation), *self._acks.handle(AcksVoided(self.generation, error), now)]
 
     def _acknowledge(self, message_ids: Sequence[MessageId], generation: Generation, now: float) -> Effects:
         """Acknowledge messages that the user does not acknowledge."""

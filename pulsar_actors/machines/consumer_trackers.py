@@ -2,7 +2,7 @@
 
 An acknowledged message needs no redelivery, even if it was negatively acknowledged, late or on its last try. When a
 binding is lost, pending redeliveries are dropped, because the next broker redelivers all unacknowledged messages by
-itself. A seek voids all data about earlier messages.
+itself. A seek voids all data about earlier messages, and so does a move to another cluster.
 """
 
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
@@ -58,6 +58,10 @@ class ConsumerTrackers(NamedTuple):
             self.start.sought_time(target)
         else:
             self.start.sought(target)
+        self.void()
+
+    def void(self) -> None:
+        """Forget all messages."""
         self.negative_acks.clear()
         self.chunks.clear()
         self._clear_redeliveries()

@@ -9,15 +9,16 @@ from pulsar_actors.named_tuple import NamedTuple
 class LookupTarget(NamedTuple):
     """The broker to ask, or the broker that serves a topic: its name and the address to dial.
 
-    None as `logical` means any host of the service URL. `service` counts the client's changes of the service URL, so
-    that an answer of an earlier one is recognised. `cluster` is the service URL of the cluster that the topic has
-    migrated to, if it has.
+    None as `logical` means any host of the service URL. `service` counts the client's changes of the service URL or of
+    the credentials, so that an answer of an earlier one is recognised, and `home` those of the URL: it is the number of
+    the cluster. `cluster` is the service URL of the cluster that the topic has migrated to, if it has.
     """
 
     logical: str | None
     physical: str | None
     service: int = 0
     cluster: str | None = None
+    home: int = 0
 
 
 # Events of the client.

@@ -23,7 +23,14 @@ from itertools import dropwhile
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
-from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, OutcomeUnknown, PulsarException, Timeout
+from pulsar_actors.exceptions import (
+    BrokerRefusal,
+    ConnectionLost,
+    InvalidTxnStatusError,
+    OutcomeUnknown,
+    PulsarException,
+    Timeout,
+)
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
@@ -68,6 +75,7 @@ from pulsar_actors.machines.producer_events import (
     SendsCompleted,
     SendTimeoutDue,
     StopDraining,
+    TakeWaiting,
 )
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.pending_messages import (
@@ -410,6 +418,14 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Fail a flush after the end."""
         return [Fail(event.token, self.ending)]
 
+    def foreign_error(self, home: int) -> PulsarException | None:
+        """Return the error for messages of a transaction of an earlier cluster than the one that has the topic."""
+        return _foreign("the transaction belongs to another cluster than the topic") if home < self.home else None
+
+    def _leave_cluster(self, why: str, now: float) -> Effects:
+        failed = self.pending.fail_transactions()
+        return [*(Fail(one.token, _foreign(why)) for one in failed), TakeWaiting()]
+
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
         held = [StopDraining(error)] if self.pending.held else []
         return [*self._fail_pending(error), *held]
@@ -457,3 +473,7 @@ def _late(failed: FailedSend, failure: str) -> Timeout:
     if failed.may_be_stored:
         return Timeout(f"no receipt came in time: it may be stored all the same{failure}")
     return Timeout(f"no broker took it in time: it is not stored{failure}")
+
+
+def _foreign(why: str) -> InvalidTxnStatusError:
+    return InvalidTxnStatusError("InvalidTxnStatus", f"{why}: the message is not a part of it")

@@ -121,6 +121,10 @@ class StopDraining(NamedTuple):
     error: PulsarException
 
 
+class TakeWaiting(NamedTuple):
+    """Look again at the messages of transactions that wait: there is another cluster, which may be theirs."""
+
+
 class ProducerOpened(NamedTuple):
     """The first creation has succeeded."""
 

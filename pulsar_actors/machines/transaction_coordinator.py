@@ -181,13 +181,14 @@ class CoordinatorHandler(StateMachine, chart=CHART, current=("attempt", "connect
 
     __slots__ = (
         "_backoff", "_closing", "_coordinator", "_ending", "_last_error", "_operation_timeout", "_requests",
-        "_transactions", "_was_ready", "attempt", "connection",
+        "_transactions", "_was_ready", "attempt", "connection", "home",
     )  # fmt: skip
 
     def __init__(self, coordinator: int, backoff: Backoff, operation_timeout: float) -> None:
         super().__init__()
         self.attempt = 0
         self.connection = 0
+        self.home = 0  # the number of the cluster
         self._coordinator = coordinator
         self._backoff = backoff
         self._operation_timeout = operation_timeout
@@ -205,6 +206,7 @@ class CoordinatorHandler(StateMachine, chart=CHART, current=("attempt", "connect
     def attach(self, event: LookedUp, now: float) -> Effects:
         """Get a connection to that broker."""
         self.connection += 1
+        self.home = event.home
         return [Attach(self.connection, event.broker)]
 
     def note_failure(self, event: LookupAttemptFailed, now: float) -> Effects:

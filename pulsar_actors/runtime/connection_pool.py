@@ -35,11 +35,12 @@ from pulsar_actors.wire.service_url import BrokerRoute, ServiceUrl, route_to_bro
 
 
 class Service(NamedTuple):
-    """A cluster, with the access to it. Services of a client are numbered."""
+    """A cluster, with the access to it. Services of a client are numbered, and so are their clusters, as `home`."""
 
     url: ServiceUrl
     access: ServiceAccess
     number: int = 0
+    home: int = 0
 
 
 PoolKey = tuple[str, ...]
@@ -155,7 +156,8 @@ class ConnectionPool:
     def move(self, url: ServiceUrl, access: ServiceAccess) -> Service:
         """Move to another cluster, or to other credentials for the same one."""
         self.service.access.http.close()
-        self.service = Service(url, access, self.service.number + 1)
+        former = self.service
+        self.service = Service(url, access, former.number + 1, former.home + (url != former.url))
         LOG.info("the client goes to %s", url)
         for connection in self._alive:
             self._index.remove(connection)

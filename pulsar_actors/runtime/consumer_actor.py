@@ -188,7 +188,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
             case RunAfter(seconds, end):
                 self.later(seconds, lambda _: end(), None)
             case AcknowledgeIn(work, ack):
-                self.feed(AcknowledgeInTransaction(ack, work.dropped))
+                self.feed(AcknowledgeInTransaction(ack, work.dropped, work.home))
             case _:
                 self.feed(message)
 

@@ -303,7 +303,7 @@ class HandlerActor(CloseableActor[B]):
             self.counters.last_error = outcome
             self.feed(LookupFailed(question, outcome))
         else:
-            self.feed(LookedUp(question, outcome))
+            self.feed(LookedUp(question, outcome, outcome.home))
 
     def _connection_assigned(self, number: int, connection: ActorRef) -> None:
         if number == self._attachment:

@@ -293,8 +293,8 @@ class LookupActor(LoopActor):
             case AttemptFailed(error):
                 pending.callbacks.attempt_failed(error)
             case Found(command, target):
-                number = pending.service.number
-                found = target and target._replace(service=number, cluster=pending.cluster_url)
+                _, _, number, home = pending.service
+                found = target and target._replace(service=number, cluster=pending.cluster_url, home=home)
                 self._end(lookup_id, found or command)
             case NotFound(error):
                 self._end(lookup_id, error)

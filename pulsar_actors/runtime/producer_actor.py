@@ -29,6 +29,7 @@ from pulsar_actors.machines.producer_events import (
     SendRefused,
     SendsCompleted,
     StopDraining,
+    TakeWaiting,
 )
 from pulsar_actors.machines.trackers.batching import count_complete
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
@@ -261,8 +262,11 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def _register(self, work: "TransactionWork") -> tuple[PulsarException | None, bool]:
         """Return why messages of a transaction cannot be sent, and whether they have to wait for the registration."""
         awaited = work.producers.setdefault(self.actor_ref, None)
-        if work.dropped is not None:
-            return work.dropped, False
+        refusal = work.dropped or self.machine.foreign_error(work.home)
+        if refusal is not None:
+            return refusal, False
+        if work.home > self.machine.home:  # the producer is on its way there
+            return None, True
         if awaited is not None and awaited.done() and awaited.exception() is not None:
             registered = awaited
         else:
@@ -392,6 +396,9 @@ class ProducerActor(HandlerActor[ProducerMachine]):
     def _stop_draining(self, effect: StopDraining) -> None:
         self._drain(effect.error)
 
+    def _take_waiting(self, effect: TakeWaiting) -> None:
+        self._take(incomplete=self._was_due)
+
     def _flushed(self, effect: Flushed) -> None:
         done = effect.token
         assert is_slim_future(done)  # noqa: S101 - the token of a flush
@@ -410,6 +417,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         Fail: _fail,
         FeedRemainingReceipts: _hear_rest,
         StopDraining: _stop_draining,
+        TakeWaiting: _take_waiting,
         Flushed: _flushed,
     }
 

@@ -274,7 +274,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         if isinstance(outcome, PulsarException):
             self.feed(LookupFailed(attempt, outcome))
         else:
-            self.feed(LookedUp(attempt, outcome))
+            self.feed(LookedUp(attempt, outcome, outcome.home))
 
     def _answered(self, request: tuple[type, int, int, type], answer: Any) -> None:  # noqa: ANN401 - any answer
         """Feed the answer to TC_CLIENT_CONNECT, or to a request. A lost connection comes as `ConnectionUnavailable`."""
@@ -377,7 +377,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self._ask_coordinator(serial, effect, _ended_or_not)
 
     def _opened(self, serial: int, transaction: _Transaction, effect: TransactionOpened) -> None:
-        work = TransactionWork(effect.transaction, self.actor_ref, serial, self._interleaving)
+        work = TransactionWork(effect.transaction, self.actor_ref, serial, self._interleaving, self.machine.home)
         transaction.work = work
         opened = OpenedTransaction(transaction.machine, work, serial, self.actor_ref)
         self._pending_calls.resolve(transaction.opened, opened)

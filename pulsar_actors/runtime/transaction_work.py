@@ -46,13 +46,19 @@ class TransactionWork:
 
     __slots__ = (
         "_begun", "_coordinator", "_failure", "_lock", "_registrations", "_serial", "_when_settled", "consumers",
-        "dropped", "id", "producers", "refusal", "rewinds",
+        "dropped", "home", "id", "producers", "refusal", "rewinds",
     )  # fmt: skip
 
     def __init__(
-        self, transaction: TransactionId, coordinator: ActorRef, serial: int, interleaving: Interleaving = THREADS
+        self,
+        transaction: TransactionId,
+        coordinator: ActorRef,
+        serial: int,
+        interleaving: Interleaving = THREADS,
+        home: int = 0,
     ) -> None:
         self.id = transaction
+        self.home = home  # the number of its cluster
         self.refusal: PulsarException | None = None  # of further work
         self.dropped: PulsarException | None = None
         self.producers: dict[ActorRef, SlimFuture[None] | None] = {}  # with the registration that each waits for

@@ -208,3 +208,32 @@ def test_the_official_client_goes_along_too(clusters: tuple[EmbeddedBroker, Embe
             witness.kill()
     assert said.split() == ["here", "there"]
     assert stored(new, "t") == [b"there"]
+
+
+def test_no_transaction_goes_along_with_a_topic(clusters: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
+    """That of the old cluster has the id of somebody's in the new one, where the client has no coordinator."""
+    old, new = clusters
+    with (
+        contextlib.closing(pulsar.Client(old.service_url)) as client,
+        contextlib.closing(pulsar.Client(new.service_url)) as somebody,
+    ):
+        producer, consumer = client.create_producer("t"), client.subscribe("t", "s", pulsar.ConsumerType.Shared)
+        transaction, theirs = client.new_transaction(), somebody.new_transaction()
+        assert transaction.txn_id == theirs.txn_id
+        producer.send(b"before", transaction=transaction)
+        somebody.create_producer("t").send(b"theirs", transaction=theirs)
+        old.migrate("t", new.service_url)
+        producer.send(b"plain")
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="another cluster"):
+            producer.send(b"after", transaction=transaction)
+        with pytest.raises(pulsar.TransactionHasOperationFailed):
+            transaction.commit()
+        theirs.commit()
+        assert set(stored(new, "t")) == {b"plain", b"theirs"}
+        until(lambda: consumer.stats().reconnects == 1)
+        producer.send(b"more")
+        message = consumer.receive(MILLISECONDS)
+        another = client.new_transaction()
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="another cluster"):
+            consumer.acknowledge(message, transaction=another)
+        another.abort()

@@ -19,7 +19,10 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.runtime.messages import ClusterChanged
+from pulsar_actors.runtime.transaction_coordinator_actor import TransactionCoordinatorActor
 from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandLookupTopic,
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
     CommandSend,
@@ -250,6 +253,103 @@ def test_the_coordinators_of_another_cluster_are_counted_anew(brokers: tuple[Emb
         provider.go_to(pulsar.ServiceInfo(other.service_url))
         for _ in range(3):
             client.new_transaction().abort()
+
+
+def test_messages_of_a_transaction_of_the_other_cluster_wait_until_their_producer_is_there(
+    clusters: TwoClusters,
+) -> None:
+    stalled = clusters.other.faults.on(CommandLookupTopic, when=lambda asked: asked.topic.endswith("/t")).delay(1.0)
+    clusters.switch()
+    stalled.wait(timeout=SOON)
+    with clusters.client.new_transaction() as transaction:
+        sent = [clusters.producer.send_async(b"ours", transaction=transaction) for _ in range(2)]
+        assert clusters.producer.stats().reconnects == 0
+        sent.append(clusters.producer.send_async(b"plain, and behind them"))
+    clusters.theirs.abort()
+    for each in sent:
+        each.result(SOON)
+    assert clusters.contents() == [b"ours", b"ours", b"plain, and behind them"]
+
+
+@pytest.mark.parametrize("acknowledges", ["before", "cumulatively before", "after", "cumulatively after"])
+def test_what_was_received_in_the_former_cluster_acknowledges_nothing_in_the_other_one(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker], acknowledges: str
+) -> None:
+    """The messages there have the same ids."""
+    one, other = brokers
+    kind = pulsar.ConsumerType.Failover if "cumul" in acknowledges else pulsar.ConsumerType.Shared
+    options: dict[str, Any] = {"consumer_type": kind, "initial_position": pulsar.InitialPosition.Earliest}
+    for name, broker in (("one", one), ("other", other)):
+        with contextlib.closing(pulsar.Client(broker.service_url)) as client:
+            client.subscribe("t", "s", **options).close()
+            producer = client.create_producer("t")
+            for number in range(5):
+                producer.send(f"{name} {number}".encode())
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        consumer = client.subscribe("t", "s", **options)
+        received = [consumer.receive(MILLISECONDS) for _ in range(5)]
+        acknowledge = consumer.acknowledge_cumulative if "cumul" in acknowledges else consumer.acknowledge
+        here = received[-1] if "cumul" in acknowledges else received
+        if "before" in acknowledges:
+            acknowledge(here)
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        until(lambda: consumer.receive(MILLISECONDS).data() == b"other 0")
+        if "after" in acknowledges:
+            acknowledge(here)
+    with contextlib.closing(pulsar.Client(other.service_url)) as client:
+        left = client.subscribe("t", "s", **options)
+        assert [left.receive(MILLISECONDS).data() for _ in range(5)] == [b"other %d" % number for number in range(5)]
+
+
+def test_no_message_of_the_former_cluster_is_acknowledged_in_a_transaction_of_the_other_one(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker],
+) -> None:
+    one, other = brokers
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        consumer = client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
+        producer = client.create_producer("t")
+        producer.send(b"one")
+        message = consumer.receive(MILLISECONDS)
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        until(lambda: consumer.stats().reconnects == producer.stats().reconnects == 1)
+        producer.send(b"other")
+        assert consumer.receive(MILLISECONDS).data() == b"other"
+        transaction = client.new_transaction()
+        with pytest.raises(pulsar.ConnectionLost, match="the message stays in the former one"):
+            consumer.acknowledge(message, transaction=transaction)
+        with pytest.raises(pulsar.TransactionHasOperationFailed):
+            transaction.commit()
+
+
+def test_nothing_joins_a_transaction_of_the_former_cluster_although_its_coordinator_has_not_heard_of_the_move(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs on an I/O thread of its own, which may be busy."""
+    receive = TransactionCoordinatorActor.receive
+    monkeypatch.setattr(
+        TransactionCoordinatorActor,
+        "receive",
+        lambda actor, message: None if isinstance(message, ClusterChanged) else receive(actor, message),
+    )
+    one, other = brokers
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        producer = client.create_producer("t")
+        consumer = client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
+        for _ in range(2):
+            producer.send(b"plain")
+        transaction = client.new_transaction()
+        consumer.acknowledge(consumer.receive(MILLISECONDS), transaction=transaction)
+        message = consumer.receive(MILLISECONDS)
+        producer.send(b"hidden", transaction=transaction)
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        until(lambda: consumer.stats().reconnects == producer.stats().reconnects == 1)
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="another cluster"):
+            producer.send(b"late", transaction=transaction)
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="another cluster"):
+            consumer.acknowledge(message, transaction=transaction)
 
 
 def test_a_transaction_goes_on_with_other_credentials_of_its_cluster() -> None:

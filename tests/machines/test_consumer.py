@@ -261,10 +261,11 @@ def test_a_broker_that_moves_the_topic_during_a_subscribe_is_closed_first(event:
     for driven in (timed_out(), Subscriber(Open())):
         if driven.machine.state is State.LOOKING_UP:
             driven.attach()
-            (ask,) = driven.tell(event)
-            assert isinstance(ask, AskToClose)
+            driven.tell(event)
+            assert len(driven.did(AskToClose)) == 1
         else:
-            assert driven.tell(event) == []
+            driven.tell(event)
+            assert [*driven.did(AskToClose), *driven.did(Attach), *driven.did(LookUp)] == []
         driven.tell(CloseAnswered(driven.attempt))
         if isinstance(event, BrokerClosed):
             assert driven.did(Attach) == [Attach(2, "pulsar://b")]

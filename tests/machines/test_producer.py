@@ -67,6 +67,7 @@ from pulsar_actors.machines.producer_events import (
     SendsCompleted,
     SendTimeoutDue,
     StopDraining,
+    TakeWaiting,
 )
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.backoff import Backoff
@@ -653,6 +654,41 @@ def test_a_topic_that_migrates_meanwhile_is_looked_up_in_its_new_cluster(stand: 
     assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", "pulsar://new:6650")]
 
 
+def test_in_another_cluster_nothing_that_is_pending_of_transactions_is_sent() -> None:
+    """They have the ids of transactions of others there."""
+    stage = ready()
+    stage.publish("plain")
+    stage.publish_in(TransactionId(0, 0), "written")
+    stage.lose()
+    stage.publish_in(TransactionId(0, 0), "waits")
+    stage.wait(RetryDue)
+    effects = stage.tell(LookedUp(stage.attempt, "broker-b", home=1))
+    assert tokens(effects) == ["written", "waits"]
+    assert set(errors(effects)) == {InvalidTxnStatusError}
+    assert effects[-2:] == [TakeWaiting(), Attach(2, "broker-b")]
+    stage.tell(ProducerAttached(2))
+    [sends] = [effect for effect in stage.success() if isinstance(effect, SendBatches)]
+    assert [item.token for item in sends.items] == ["plain"]
+
+
+def test_a_transaction_of_an_earlier_cluster_is_refused_and_of_a_later_one_is_not() -> None:
+    stage = waiting_again()
+    assert stage.machine.foreign_error(0) is None
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-b", home=1))
+    assert isinstance(stage.machine.foreign_error(0), InvalidTxnStatusError)
+    assert [stage.machine.foreign_error(home) for home in (1, 2)] == [None, None]
+
+
+def test_a_topic_that_has_migrated_takes_part_in_no_transaction() -> None:
+    stage = ready()
+    stage.publish_in(TransactionId(0, 0), "written")
+    effects = stage.migrates(brokerServiceUrl="pulsar://new:6650")
+    assert (tokens(effects), errors(effects)) == (["written"], [InvalidTxnStatusError])
+    stage.tell(LookedUp(stage.attempt, "broker-b", home=0))
+    assert isinstance(stage.machine.foreign_error(0), InvalidTxnStatusError)
+
+
 # Bound.
 
 
@@ -886,7 +922,7 @@ def test_lookups_go_to_the_new_cluster_once_a_topic_has_migrated(*, tls: bool, u
     stage.tell(ProducerAttached(stage.connection))
     stage.success()
     effects = stage.migrates(brokerServiceUrl="pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651")
-    assert effects == [Detach(1), LookUp(stage.attempt, "persistent://t/n/orders", url)]
+    assert effects == [TakeWaiting(), Detach(1), LookUp(stage.attempt, "persistent://t/n/orders", url)]
     stage.tell(LookupFailed(stage.attempt, Timeout("no answer")))
     assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", url)]
 

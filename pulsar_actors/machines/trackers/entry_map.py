@@ -173,7 +173,8 @@ class Generation(NamedTuple):
 
     - flow permits belong to one connection and one state of the queue: all counters must be equal;
     - an opened batch outlives a connection, but not a redelivery or a seek, which bring its messages again;
-    - an acknowledgement also outlives a redelivery, since the message was processed; only a seek makes it void.
+    - an acknowledgement also outlives a redelivery, since the message was processed; only a seek makes it void, or a
+      move to another cluster, which counts as one.
     """
 
     connection: int = 0

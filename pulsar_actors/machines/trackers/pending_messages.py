@@ -352,6 +352,10 @@ class PendingMessages(Generic[T]):
         """Fail what belongs to a transaction that is over, in order. It is not written again."""
         return self._fail_some([item for item in self._transactional() if item.transaction == transaction])
 
+    def fail_transactions(self) -> list[FailedSend]:
+        """Fail what belongs to any transaction, in order: it is not written again."""
+        return self._fail_some([*self._transactional()])
+
     def has_unconfirmed_in_transactions(self) -> bool:
         """Return whether anything of a transaction was written on an earlier connection, and has no receipt."""
         return any(item.writes for item in self._transactional())
