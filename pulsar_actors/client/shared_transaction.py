@@ -29,7 +29,7 @@ class SharedTransaction(Transaction):
     If the block raises, nothing more is sent of it.
     """
 
-    _without_references = "left"
+    _end_without_references = "left"
 
     def leave(self) -> None:
         """Wait for the sends and acknowledgements that have begun here, and leave the transaction to other clients.

@@ -71,8 +71,8 @@ class Transaction:
     neither committed nor aborted holds back the readers of its topics until its timeout.
     """
 
-    _without_references: ClassVar[str] = "aborted"
-    """What becomes of one that is open when nobody refers to it any more."""
+    _end_without_references: ClassVar[str] = "aborted"
+    """The end of an open transaction whose last reference is gone, in the words of the log."""
 
     def __init__(
         self, opened: "OpenedTransaction", engine: Engine, pending_calls: PendingCalls, client: object
@@ -89,7 +89,7 @@ class Transaction:
             self,
             _end_abandoned,
             os.getpid(),
-            self._without_references,
+            self._end_without_references,
             self._coordinator,
             self._serial,
             self._machine,

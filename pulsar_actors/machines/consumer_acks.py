@@ -150,16 +150,16 @@ CHART: Final = Chart(
 )  # fmt: skip
 
 
-_NEVER: Final[tuple[int, PulsarException | None]] = (0, None)
-"""The first seek counter of messages of the present cluster, and the error for acknowledgements of earlier ones."""
+_NO_FORMER_CLUSTER: Final[tuple[int, PulsarException | None]] = (0, None)
+"""Messages with a lower seek counter are of a former cluster, and their acknowledgements fail with this error."""
 
 
 class ConsumerAcks(StateMachine, chart=CHART):
     """The acknowledgements of one consumer: the guards and actions in the chart's order."""
 
     __slots__ = (
-        "_commands_sent", "_consumer_id", "_entered", "_failure", "_handler", "_persistent", "_receipts", "_tracker",
-        "_trackers", "_transactional",
+        "_commands_sent", "_consumer_id", "_failure", "_former_cluster", "_handler", "_persistent", "_receipts",
+        "_tracker", "_trackers", "_transactional",
     )  # fmt: skip
 
     def __init__(
@@ -175,7 +175,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         self._transactional = TransactionalAcks()
         self._failure: PulsarException | None = None  # the last one of this binding, or of this wait
         self._commands_sent = 0
-        self._entered = _NEVER
+        self._former_cluster = _NO_FORMER_CLUSTER
 
     def note_error(self, error: PulsarException) -> None:
         """Remember the last failure."""
@@ -292,7 +292,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Complete the callers of acknowledgements from before the seek, which are void. After a move they fail."""
         void = (*self._tracker.sought(event.generation), *(ack.token for ack in self._transactional.take_held()))
         if event.error is not None:
-            self._entered = event.generation.seek, event.error
+            self._former_cluster = event.generation.seek, event.error
         return self._end(void, event.error)
 
     # The end.
@@ -322,8 +322,8 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     def _send_in_transaction(self, ack: TransactionalAck) -> Effects:
         fault: PulsarException | None = ack.fault(self._tracker.largest_batch)
-        if fault is None and ack.generation.seek < self._entered[0]:
-            fault = self._entered[1]  # that of a message of the former cluster
+        if fault is None and ack.generation.seek < self._former_cluster[0]:
+            fault = self._former_cluster[1]  # that of a message of the former cluster
         if fault is not None or not ack.generation.still_acknowledges(self._tracker.generation):
             return self._end((ack.token,), fault)
         left = ack.left(self._trackers.chunks.take_chunks_of)

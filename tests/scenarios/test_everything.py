@@ -5,16 +5,11 @@ finds more than one mix of everything. What they did is held against `tests/hist
 """
 
 import contextlib
-import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
-from pulsar_actors.client.crypto_key_reader import EncryptionKeyReader
 from pulsar_actors.client.enums import BatchingType, CompressionType, ConsumerType, ProducerAccessMode
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
@@ -26,6 +21,7 @@ from tests.histories.history import Closed, Outcome, Sent, Subscribed
 from tests.histories.promises import JUDGE, check
 from tests.histories.recording import RecordedConsumer, RecordedProducer, Recorder
 from tests.scenarios.amnesia import Amnesia
+from tests.scenarios.keys import Keys
 from tests.scenarios.programs import subscribe_options
 from tests.scenarios.scene import COORDINATOR, NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
@@ -84,24 +80,6 @@ class Mix:
         self.asyncio = dice.happens(0.25)
         if self.asyncio:
             self.view = self.listener = False  # these are called on the loop, where a caller cannot wait
-
-
-@functools.cache
-def key_pair() -> rsa.RSAPrivateKey:
-    """Return the pair of all who encrypt."""
-    return rsa.generate_private_key(65537, 2048)
-
-
-class Keys(EncryptionKeyReader):
-    """The keys of all who encrypt: one pair."""
-
-    def get_public_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
-        form = serialization.PublicFormat.SubjectPublicKeyInfo
-        return key_pair().public_key().public_bytes(serialization.Encoding.PEM, form)
-
-    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
-        form, sealed = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        return key_pair().private_bytes(serialization.Encoding.PEM, form, sealed)
 
 
 class Everything:

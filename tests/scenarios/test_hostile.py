@@ -23,10 +23,10 @@ from pulsar_actors.simulation.connection import CALM, NetworkConditions
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.simulation.world import EPOCH_MS, World
 from pulsar_actors.wire import PulsarApi_pb2 as pb
+from tests.scenarios.keys import Keys
 from tests.scenarios.rare_events import HERE, NOWHERE, SECURE, RareEvents
 from tests.scenarios.scene import CHANGEABLE, NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.strangers import Stranger
-from tests.scenarios.test_everything import Keys
 from tests.scenarios.troubles import Troubles
 from tests.scenarios.users import User
 from tests.support.certificates import Authority
