@@ -1,5 +1,7 @@
 """Secrets in options reach the broker, and nothing else: no plan, no error, and no record that Spark's UI shows.
 
+A secret that stays in a file is not in the memory of Spark's Java either, and so not in a dump of it.
+
 The broker requires tokens, so a token that did not reach it would fail the test.
 """
 
@@ -37,6 +39,17 @@ def options(broker: EmbeddedBroker, token: str) -> dict[str, str]:
         "pulsar.client.authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
         "pulsar.client.authParams": f"token:{token}",
     }
+
+
+def dump_of_java(spark: Any, folder: Path) -> bytes:
+    """Return all objects that the driver's Java has, those that nothing refers to any more among them.
+
+    In local mode it is the Java of the executors, too.
+    """
+    java, file = spark.sparkContext._jvm.java.lang, folder / "java.hprof"
+    diagnostics = java.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
+    java.management.ManagementFactory.getPlatformMXBean(diagnostics).dumpHeap(str(file), False)  # noqa: FBT003
+    return file.read_bytes()
 
 
 def assert_no_secret(text: str) -> None:
@@ -87,3 +100,19 @@ def test_plans_and_errors_show_no_secrets(spark: Any, guarded: EmbeddedBroker) -
         with pytest.raises(Exception, match="AuthenticationError") as raised:
             query()
         assert_no_secret(str(raised.value))
+
+
+def test_a_dump_of_the_memory_of_spark_has_no_secret_of_a_file(
+    spark: Any, guarded: EmbeddedBroker, tmp_path: Path
+) -> None:
+    kept, given = TOKENS.issue("in a file"), TOKENS.issue("in the options")
+    file = tmp_path / "token"
+    file.write_text(kept)
+    for params in (file.as_uri(), f"token:{given}"):
+        settings = {**options(guarded, ""), "pulsar.client.authParams": params}
+        frame = spark.read.format("pulsar").options(**settings, topic="secret", minPartitions="2").load()
+        assert frame.count() == 3
+        frame.write.format("pulsar").mode("append").options(**settings, topic="secret-out").save()
+    memory = dump_of_java(spark, tmp_path)
+    assert given.encode() in memory
+    assert kept.rpartition(".")[2].encode() not in memory
