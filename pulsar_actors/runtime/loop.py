@@ -137,6 +137,10 @@ class Loop(ABC):
         """
 
     @abstractmethod
+    def give_up_executor(self, executor: str) -> None:
+        """Answer no work that an executor has, and begin none of it. Later work does not wait for it."""
+
+    @abstractmethod
     def connect(self, host: str, port: int, owner: TransportOwner, *, no_delay: bool = True) -> Transport:
         """Connect; the owner's `opened` or `lost` is called later. Without `no_delay` small writes may wait."""
 

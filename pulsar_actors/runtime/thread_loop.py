@@ -133,6 +133,12 @@ class ThreadLoop(SocketLoop):
             self._executors[executor] = BlockingExecutor(f"{self._name}-{executor}")
         self._executors[executor].submit(self, work, done, timeout)
 
+    def give_up_executor(self, executor: str) -> None:
+        """Stop the executor of that name. Later work has another one."""
+        given_up = self._executors.pop(executor, None)
+        if given_up is not None:
+            given_up.stop()
+
     def connect(self, host: str, port: int, owner: TransportOwner, *, no_delay: bool = True) -> Transport:
         """Open a TCP connection."""
         transport = TcpTransport(self, self._selector, no_delay=no_delay)

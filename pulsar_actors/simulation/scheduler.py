@@ -87,14 +87,15 @@ class DueTask(NamedTuple):
 class Scheduler:
     """The queues with ready steps, the steps that are due later, and the clock.
 
-    `here` is the loop whose task is running, or None.
+    `here` is the loop whose task is running, or None. `spent` is the time that the running blocking work has taken.
     """
 
-    __slots__ = ("_dice", "_due", "_number", "_preference", "_ready", "here", "now")
+    __slots__ = ("_dice", "_due", "_number", "_preference", "_ready", "here", "now", "spent")
 
     def __init__(self, seed: int) -> None:
         self.now = 0.0
         self.here: object | None = None
+        self.spent = 0.0
         self._dice = Dice(seed, "order")
         self._preference = PREFERENCES[self._dice.below(len(PREFERENCES))]
         self._ready: list[TaskQueue] = []

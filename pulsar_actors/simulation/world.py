@@ -67,6 +67,7 @@ class SimulatedLoop(Loop):
         self._timers = TaskQueue(f"{name} timer", self)
         self._blocking = TaskQueue(f"{name} executor")
         self._running = True
+        self._executors: dict[str, _Executor] = {}
         self.clock_error = 0.0
         """By how many seconds its wall clock is wrong."""
 
@@ -86,8 +87,8 @@ class SimulatedLoop(Loop):
         self.post(self._end, None)
 
     def now(self) -> float:
-        """Read the virtual clock."""
-        return self._scheduler.now
+        """Read the virtual clock, which goes on while blocking work spends time."""
+        return self._scheduler.now + self._scheduler.spent
 
     def wall_clock_ms(self) -> int:
         """Read the wall clock, which runs with the virtual clock."""
@@ -118,13 +119,23 @@ class SimulatedLoop(Loop):
         timeout: float,
         executor: str = "blocking",
     ) -> None:
-        """Run the work after a random time, on no loop, even if that is after the timeout."""
+        """Run the work after a random time, on no loop, even if that is after the timeout.
+
+        Work that spends time (`World.spend`) keeps its executor busy meanwhile, until the timeout at the latest.
+        """
         self._check("run_blocking")
         blocking_latency = self._network.context.conditions.blocking_latency
-        call = _BlockingCall(self, work, done)
+        used = self._executors.setdefault(executor, _Executor())
+        call = _BlockingCall(work, done, used, self._scheduler.now + timeout)
         now = self._scheduler.now
-        self._scheduler.at(now + blocking_latency * self._dice.chance(), self._blocking, call.run, None)
-        self._scheduler.at(now + timeout, self._timers, call.give_up, timeout)
+        self._scheduler.at(now + blocking_latency * self._dice.chance(), self._blocking, self._work, call)
+        self._scheduler.at(call.deadline, self._timers, call.give_up, timeout)
+
+    def give_up_executor(self, executor: str) -> None:
+        """Answer no work that the executor has, and begin none of it."""
+        self._check("give_up_executor")
+        if executor in self._executors:
+            self._executors.pop(executor).is_given_up = True
 
     def connect(self, host: str, port: int, owner: TransportOwner, *, no_delay: bool = True) -> Transport:
         """Open a connection within the world."""
@@ -135,6 +146,22 @@ class SimulatedLoop(Loop):
         """Accept connections from within the world."""
         self._check("listen")
         return self._network.listen(self._node, host, port, accept)
+
+    def _work(self, call: "_BlockingCall") -> None:
+        scheduler, executor = self._scheduler, call.executor
+        if executor.busy_until > scheduler.now:
+            if executor.busy_until < call.deadline:  # or else it times out in the queue
+                scheduler.at(executor.busy_until, self._blocking, self._work, call)
+            return
+        if executor.is_given_up:
+            return
+        outcome = call.outcome()
+        spent, scheduler.spent = scheduler.spent, 0.0
+        if spent:
+            executor.busy_until = min(scheduler.now + spent, call.deadline)
+            scheduler.at(scheduler.now + spent, self._posted, call.answer, outcome)
+        else:
+            self.post(call.answer, outcome)
 
     def _check(self, what: str) -> None:
         if self._scheduler.here is not self:
@@ -147,31 +174,44 @@ class SimulatedLoop(Loop):
         self._network.leave(self)
 
 
+class _Executor:
+    """An executor of blocking work."""
+
+    __slots__ = ("busy_until", "is_given_up")
+
+    def __init__(self) -> None:
+        self.busy_until = 0.0
+        self.is_given_up = False
+
+
 class _BlockingCall:
     """Blocking work. The first answer counts, that of the work or that of the timeout."""
 
-    __slots__ = ("_answered", "_done", "_loop", "_work")
+    __slots__ = ("_answered", "_done", "_work", "deadline", "executor")
 
-    def __init__(self, loop: Loop, work: Callable[[], Any], done: Callable[[Any], object]) -> None:
-        self._loop = loop
+    def __init__(
+        self, work: Callable[[], Any], done: Callable[[Any], object], executor: _Executor, deadline: float
+    ) -> None:
         self._work = work
         self._done = done
         self._answered = False
+        self.executor = executor
+        self.deadline = deadline
 
-    def run(self, _: None) -> None:
-        """Run the work, and post its outcome."""
+    def outcome(self) -> Any:  # noqa: ANN401 - whatever the work gives
+        """Run the work, and return its result or its error."""
         try:
-            result = self._work()
+            return self._work()
         except Exception as error:  # noqa: BLE001 - it is for `done` to judge
-            result = error
-        self._loop.post(self._answer, result)
+            return error
 
     def give_up(self, timeout: float) -> None:
         """Answer with a TimeoutError."""
-        self._answer(TimeoutError(f"it took longer than {timeout} s"))
+        self.answer(TimeoutError(f"it took longer than {timeout} s"))
 
-    def _answer(self, result: Any) -> None:  # noqa: ANN401 - whatever the work gives
-        if not self._answered:
+    def answer(self, result: Any) -> None:  # noqa: ANN401 - whatever the work gives
+        """Answer, unless that was done, or nobody waits for it."""
+        if not self._answered and not self.executor.is_given_up:
             self._answered = True
             self._done(result)
 
@@ -245,6 +285,10 @@ class World:
     def after(self, delay: float, action: Callable[[], object]) -> None:
         """Run an action later, such as a fault, as a step on no loop."""
         self._scheduler.at(self._scheduler.now + delay, self._queue, lambda _: action(), None)
+
+    def spend(self, seconds: float) -> None:
+        """Let the blocking work that is running take so long: its outcome comes that much later."""
+        self._scheduler.spent += seconds
 
     def spawn(self, function: Callable[[], Any], name: str | None = None) -> Caller:
         """Run a function as a caller. It starts in its first turn."""

@@ -382,6 +382,34 @@ def test_an_executor_that_is_held_up_holds_up_no_other(stage: Stage, loop: Loop)
     assert answers == ["held"]
 
 
+def test_an_executor_that_is_given_up_answers_nothing_and_later_work_does_not_wait_for_it(
+    stage: Stage, loop: Loop
+) -> None:
+    release = threading.Event()
+    seen: list[str] = []
+
+    def held() -> None:
+        if isinstance(stage, ThreadStage):
+            assert release.wait(PATIENCE)
+
+    def done(answer: object) -> None:
+        seen.append(f"answered {answer}")
+        stage.changed()
+
+    def begin() -> None:
+        for work in (held, lambda: seen.append("begun")):
+            loop.run_blocking(work, done, timeout=PATIENCE, executor="slow")
+        loop.give_up_executor("slow")
+        loop.give_up_executor("one that is not there")
+        loop.run_blocking(lambda: "later", done, timeout=PATIENCE, executor="slow")
+
+    on(stage, loop, begin)
+    stage.wait(lambda: seen)
+    release.set()
+    assert run_blocking(stage, loop, lambda: "something else") == "something else"
+    assert seen == ["answered later"]
+
+
 # Connections
 
 

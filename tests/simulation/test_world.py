@@ -423,6 +423,48 @@ def test_work_and_its_timeout_race() -> None:
     assert done_late > 0
 
 
+def blocking_calls(world: World, *calls: tuple[str, float, float]) -> list[tuple[str, float]]:
+    """Make calls at once, each of an executor, of so many seconds, with a timeout; tell how and when each ended."""
+    loop = world.loop("a")
+    seen: list[tuple[str, float]] = []
+
+    def begin(_: None) -> None:
+        for number, (executor, seconds, timeout) in enumerate(calls):
+
+            def work(number: int = number, seconds: float = seconds) -> str:
+                world.spend(seconds)
+                return f"call {number} at {loop.now():g}"
+
+            def done(outcome: object) -> None:
+                seen.append((str(outcome).partition(" longer")[0], round(loop.now(), 3)))
+
+            loop.run_blocking(work, done, timeout=timeout, executor=executor)
+
+    loop.post(begin, None)
+    world.run()
+    return seen
+
+
+AT_ONCE = NetworkConditions(blocking_latency=0.0)
+
+
+def test_work_that_spends_time_ends_later_and_sees_the_clock_go_on() -> None:
+    with World(1, AT_ONCE) as world:
+        assert blocking_calls(world, ("e", 2.0, 5.0)) == [("call 0 at 2", 2.0)]
+
+
+def test_an_executor_does_one_thing_after_another_and_others_do_not_wait_for_it() -> None:
+    with World(1, AT_ONCE) as world:
+        seen = blocking_calls(world, ("e", 2.0, 5.0), ("e", 1.0, 5.0), ("f", 0.5, 5.0))
+    assert seen == [("call 2 at 0.5", 0.5), ("call 0 at 2", 2.0), ("call 1 at 3", 3.0)]
+
+
+def test_work_that_takes_too_long_is_given_up_and_what_waits_for_too_long_is_not_begun() -> None:
+    with World(1, AT_ONCE) as world:
+        seen = blocking_calls(world, ("e", 9.0, 4.0), ("e", 1.0, 3.0), ("e", 1.0, 6.0))
+    assert seen == [("it took", 3.0), ("it took", 4.0), ("call 2 at 5", 5.0)]
+
+
 def test_after_its_end_a_loop_does_nothing_not_even_with_what_comes_back(world: World) -> None:
     loop = world.loop("a")
     loop.start()

@@ -57,6 +57,9 @@ class BenchLoop(Loop):
     ) -> None:
         raise NotImplementedError
 
+    def give_up_executor(self, executor: str) -> None:
+        raise NotImplementedError
+
     def connect(self, host: str, port: int, owner: TransportOwner) -> Transport:
         raise NotImplementedError
 

@@ -84,6 +84,9 @@ class ManualLoop(SocketLoop):
     ) -> None:
         self.blocking_calls.append((work, done, timeout))
 
+    def give_up_executor(self, executor: str) -> None:
+        """Leave its calls: a thread that has begun one goes on, too."""
+
     def connect(self, host: str, port: int, owner: TransportOwner, *, no_delay: bool = True) -> Line:
         line = Line(host, port, owner)
         self.lines.append(line)
