@@ -17,7 +17,7 @@ When too many wait already, a lookup fails at once.
 """
 
 import math
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum, unique
 from typing import Any, Final, Generic, TypeVar
@@ -48,7 +48,6 @@ from pulsar_actors.machines.lookup_events import (
     Found,
     LookupAnswered,
     LookupAttached,
-    LookupAttachFailed,
     LookupPermitDenied,
     LookupPermitGranted,
     LookupRefused,
@@ -111,6 +110,8 @@ IDLE, QUEUED, ATTACHING, ASKING, WAITING, DONE, FAILED = State
 
 NOT_STARTED: Final = (IDLE, QUEUED)
 RUNNING: Final = (ATTACHING, ASKING, WAITING)
+PENDING: Final = (QUEUED, *RUNNING)
+TRYING: Final = (ATTACHING, ASKING)
 FINAL: Final = (DONE, FAILED)
 
 # fmt: off
@@ -120,8 +121,6 @@ ROWS: Final = (
     Row(LookupPermitGranted, QUEUED,      ATTACHING, None,                         "start_at_service_url"),
     Row(LookupPermitDenied,  QUEUED,      FAILED,    None,                         "fail_permit_denied"),
     Row(LookupAttached,      ATTACHING,   ASKING,    None,                         "send_request"),
-    Row(LookupAttachFailed,  ATTACHING,   WAITING,   "is_retryable",               "back_off"),
-    Row(LookupAttachFailed,  ATTACHING,   FAILED,    None,                         "fail"),
     Row(LookupAnswered,      ASKING,      FAILED,    "answers_another_request",    "reject_wrong_answer"),
     Row(LookupAnswered,      ASKING,      WAITING,   "is_retryable_refusal",       "back_off_refused"),
     Row(LookupAnswered,      ASKING,      FAILED,    "is_refusal",                 "fail_refused"),
@@ -133,28 +132,26 @@ ROWS: Final = (
     Row(Redirected,          ASKING,      FAILED,    "is_unsafe_redirect",         "reject_unsafe_redirect"),
     Row(Redirected,          ASKING,      FAILED,    "has_used_all_redirects",     "fail_too_many_redirects"),
     Row(Redirected,          ASKING,      ATTACHING, None,                         "follow_redirect_address"),
-    Row(LookupRefused,       ASKING,      WAITING,   "is_retryable",               "back_off"),
-    Row(LookupRefused,       ASKING,      FAILED,    None,                         "fail"),
+    Row(LookupRefused,       TRYING,      WAITING,   "is_retryable",               "back_off"),
+    Row(LookupRefused,       TRYING,      FAILED,    None,                         "fail"),
     Row(BackoffOver,         WAITING,     ATTACHING, None,                         "start_at_service_url"),
-    Row(ServiceChanged,      NOT_STARTED, INTERNAL,  None,                         "note_tls"),
+    Row(ServiceChanged,      QUEUED,      INTERNAL,  None,                         "note_tls"),
     Row(ServiceChanged,      RUNNING,     ATTACHING, None,                         "restart"),
 
     # The end.
-    Row(OperationTimedOut,   QUEUED,      FAILED,   None, "time_out_queued"),
-    Row(OperationTimedOut,   RUNNING,     FAILED,   None, "time_out"),
-    Row(Cancel,              NOT_STARTED, FAILED,   None, "cancel_queued"),
-    Row(Cancel,              RUNNING,     FAILED,   None, "cancel_running"),
-    Row(LookupPermitGranted, FINAL,       INTERNAL, None, "release_late_permit"),
+    Row(OperationTimedOut,   PENDING,     FAILED,    None,                         "time_out"),
+    Row(Cancel,              PENDING,     FAILED,    None,                         "cancel"),
 )
 
 # Too late, or too early to mean anything.
 IGNORES: Final = (
-    #      events                                       states
-    Ignore((Cancel, ServiceChanged),                    FINAL),
-    Ignore((LookupAttached, LookupAttachFailed),        (*NOT_STARTED, ASKING, WAITING, *FINAL)),
-    Ignore((LookupAnswered, Redirected, LookupRefused), (*NOT_STARTED, ATTACHING, WAITING, *FINAL)),
-    Ignore(BackoffOver,                                 (*NOT_STARTED, ATTACHING, ASKING, *FINAL)),
-    Ignore(OperationTimedOut,                           (IDLE, *FINAL)),
+    #      events                        states
+    Ignore((Cancel, ServiceChanged),     FINAL),
+    Ignore(LookupAttached,               (*NOT_STARTED, ASKING, WAITING, *FINAL)),
+    Ignore((LookupAnswered, Redirected), (*NOT_STARTED, ATTACHING, WAITING, *FINAL)),
+    Ignore(LookupRefused,                (*NOT_STARTED, WAITING, *FINAL)),
+    Ignore(BackoffOver,                  (*NOT_STARTED, *TRYING, *FINAL)),
+    Ignore(OperationTimedOut,            (IDLE, *FINAL)),
 )
 # fmt: on
 
@@ -210,15 +207,15 @@ class LookupMachine(StateMachine, chart=CHART):
             command.authoritative = self._authoritative
         return [SendLookup(command, max(0.0, self._deadline - now))]
 
-    def is_retryable(self, event: LookupAttachFailed | LookupRefused, now: float) -> bool:
+    def is_retryable(self, event: LookupRefused, now: float) -> bool:
         """Return whether another broker, or the same one a moment later, may answer differently."""
         return _is_retryable(event.error)
 
-    def back_off(self, event: LookupAttachFailed | LookupRefused, now: float) -> Effects:
+    def back_off(self, event: LookupRefused, now: float) -> Effects:
         """Wait longer than after the failure before."""
         return self._back_off(event.error, now)
 
-    def fail(self, event: LookupAttachFailed | LookupRefused, now: float) -> Effects:
+    def fail(self, event: LookupRefused, now: float) -> Effects:
         """Fail with the error."""
         return [ReleaseLookupPermit(), NotFound(event.error)]
 
@@ -345,10 +342,6 @@ class LookupMachine(StateMachine, chart=CHART):
         self.timers.stop(BackoffOver)
         return self.start_at_service_url(event, now)
 
-    def time_out_queued(self, event: OperationTimedOut, now: float) -> Effects:
-        """Fail without a request."""
-        return [NotFound(Timeout("the lookup was not sent in time: too many lookups are pending"))]
-
     def time_out(self, event: OperationTimedOut, now: float) -> Effects:
         """Fail with a Timeout that names the last failure."""
         return [
@@ -356,17 +349,9 @@ class LookupMachine(StateMachine, chart=CHART):
             NotFound(Timeout(f"no broker has answered in time{last_failure_text(self._last_error)}")),
         ]
 
-    def cancel_queued(self, event: Cancel, now: float) -> Effects:
-        """Fail without a request."""
-        return [NotFound(AlreadyClosed("the client was closed during a lookup"))]
-
-    def cancel_running(self, event: Cancel, now: float) -> Effects:
-        """Fail, and let the next lookup run."""
-        return [ReleaseLookupPermit(), *self.cancel_queued(event, now)]
-
-    def release_late_permit(self, event: LookupPermitGranted, now: float) -> Effects:
-        """Release a permit that was granted after the end."""
-        return [ReleaseLookupPermit()]
+    def cancel(self, event: Cancel, now: float) -> Effects:
+        """Fail: nobody waits for the answer any longer."""
+        return [ReleaseLookupPermit(), NotFound(AlreadyClosed("the client was closed during a lookup"))]
 
     def _back_off(self, error: PulsarException, now: float) -> Effects:
         timer = self.timers.start(BackoffOver, self._backoff.next_delay())
@@ -426,7 +411,7 @@ class LookupLimiter(Generic[T]):
         self._limit = limit
         self._capacity = capacity
         self._running = 0
-        self._queue: deque[T] = deque()
+        self._queue: OrderedDict[T, None] = OrderedDict()
 
     def acquire(self, token: T) -> LookupPermit:
         """Let a lookup run now, or queue it."""
@@ -435,12 +420,18 @@ class LookupLimiter(Generic[T]):
             return LookupPermit.NOW
         if self._running + len(self._queue) >= self._capacity:
             return LookupPermit.NEVER
-        self._queue.append(token)
+        self._queue[token] = None
         return LookupPermit.LATER
 
-    def release(self) -> T | None:
-        """Note that a lookup has ended. Return the token of the next one, which gets its permit; None if none waits."""
-        if self._queue:
-            return self._queue.popleft()
-        self._running -= 1
+    def release(self, token: T) -> T | None:
+        """Note that a lookup has ended, which ran or waited.
+
+        Return the token of the next one, which gets its permit; None if there is no permit, or none waits for it.
+        """
+        if token in self._queue:
+            del self._queue[token]
+        elif self._queue:
+            return self._queue.popitem(last=False)[0]
+        else:
+            self._running -= 1
         return None

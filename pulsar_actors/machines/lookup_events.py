@@ -47,12 +47,6 @@ class LookupAttached(NamedTuple):
     """There is a connection to the broker to ask."""
 
 
-class LookupAttachFailed(NamedTuple):
-    """No connection could be made."""
-
-    error: PulsarException
-
-
 class LookupAnswered(NamedTuple):
     """The broker has answered."""
 
@@ -72,7 +66,7 @@ class ServiceChanged(NamedTuple):
 
 
 class LookupRefused(NamedTuple):
-    """The broker refused, did not answer in time, or the connection was lost."""
+    """The broker refused, did not answer in time, or the connection was lost, or none could be made."""
 
     error: PulsarException
 
@@ -97,11 +91,11 @@ class AcquireLookupPermit(NamedTuple):
 
 
 class ReleaseLookupPermit(NamedTuple):
-    """Let the next lookup in the queue run."""
+    """Let the next lookup in the queue run; or leave the queue."""
 
 
 class AttachTo(NamedTuple):
-    """Get a connection; answer with `LookupAttached` or `LookupAttachFailed`."""
+    """Get a connection; answer with `LookupAttached` or `LookupRefused`."""
 
     target: LookupTarget
 

@@ -25,7 +25,6 @@ from pulsar_actors.machines.lookup_events import (
     Found,
     LookupAnswered,
     LookupAttached,
-    LookupAttachFailed,
     LookupPermitDenied,
     LookupPermitGranted,
     LookupRefused,
@@ -255,7 +254,7 @@ class LookupActor(LoopActor):
     def _connection_found(self, step: LookupStep, outcome: ActorRef | PulsarException) -> None:
         pending = self._pending.get(step.lookup_id)
         if isinstance(outcome, PulsarException):
-            self._feed_if_current(step, LookupAttachFailed(outcome))
+            self._feed_if_current(step, LookupRefused(outcome))
         elif pending is not None:
             pending.connection = outcome
             self._feed_if_current(step, LookupAttached())
@@ -267,7 +266,7 @@ class LookupActor(LoopActor):
             self._feed(lookup_id, ServiceChanged(service.url.is_tls))
 
     def _end_all(self) -> None:
-        for lookup_id in list(self._pending):
+        for lookup_id in sorted(self._pending, reverse=True):  # those that wait first: none of them is to run
             self._feed(lookup_id, Cancel())
         self.finish()
 
@@ -285,7 +284,7 @@ class LookupActor(LoopActor):
             case AcquireLookupPermit():
                 self._acquire_permit(lookup_id)
             case ReleaseLookupPermit():
-                self._release_permit()
+                self._release_permit(lookup_id)
             case AttachTo(target):
                 self._request_connection(target, lookup_id, pending)
             case SendLookup(command, timeout):
@@ -314,10 +313,8 @@ class LookupActor(LoopActor):
         if permit is not LookupPermit.LATER:
             self._feed(lookup_id, LookupPermitGranted() if permit is LookupPermit.NOW else LookupPermitDenied())
 
-    def _release_permit(self) -> None:
-        following = self._limiter.release()
-        while following is not None and following not in self._pending:  # it has ended while it waited
-            following = self._limiter.release()
+    def _release_permit(self, lookup_id: int) -> None:
+        following = self._limiter.release(lookup_id)
         if following is not None:
             self._feed(following, LookupPermitGranted())
 

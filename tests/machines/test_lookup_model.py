@@ -36,7 +36,6 @@ from pulsar_actors.machines.lookup_events import (
     Found,
     LookupAnswered,
     LookupAttached,
-    LookupAttachFailed,
     LookupPermitGranted,
     LookupRefused,
     LookupTarget,
@@ -84,8 +83,7 @@ PASSING_CODES = [ServerError.ServiceNotReady, ServerError.TooManyRequests, Serve
 LASTING_CODES = [ServerError.TopicNotFound, ServerError.AuthorizationError]
 LATE = [
     LookupAttached(),
-    LookupAttachFailed(WILL_PASS[0]),
-    LookupRefused(WILL_PASS[1]),
+    LookupRefused(WILL_PASS[0]),
     BackoffOver(0),
     OperationTimedOut(0),
     Redirected("http://b/"),
@@ -201,8 +199,8 @@ class AnyLookup(RuleBasedStateMachine):
                 assert not self.in_line, "in line twice"
                 self.in_line = True
             case ReleaseLookupPermit():
-                assert self.permits, "released a permit that it had not"
-                self.permits -= 1
+                assert self.in_line, "released a permit that it had not"
+                self.in_line, self.permits = False, 0
             case AttachTo() | SendLookup():
                 self.ask(effect)
             case StartTimer(timer, delay):
@@ -248,7 +246,7 @@ class AnyLookup(RuleBasedStateMachine):
             assert effect.command is self.event.command, "another answer than the broker's"
             is_topic = self.question is TOPIC
             assert effect.target == (self.named(effect.command) if is_topic else None), "another broker than was named"
-        elif isinstance(self.event, LookupRefused | LookupAttachFailed):
+        elif isinstance(self.event, LookupRefused):
             assert effect.error is self.event.error, "another error than what happened"
         elif isinstance(self.event, OperationTimedOut):
             assert self.now >= self.deadline, "gave up too early"
@@ -304,6 +302,7 @@ class AnyLookup(RuleBasedStateMachine):
             self.tell(first[1])
         assert self.ended or not self.in_line or self.now < self.deadline, "ran past its timeout"
 
+    @precondition(lambda self: self.state is not State.IDLE)
     @rule(really=st.sampled_from([False] * 5 + [True]))
     def cancel(self, *, really: bool) -> None:
         if really:
@@ -325,7 +324,7 @@ class AnyLookup(RuleBasedStateMachine):
         if error is None:
             self.meet(LookupAttached(), ASK)
         else:
-            self.go_wrong(LookupAttachFailed(error), str(error), passes=error in WILL_PASS)
+            self.go_wrong(LookupRefused(error), str(error), passes=error in WILL_PASS)
 
     def go_wrong(self, event: Any, failure: str, *, passes: bool) -> None:
         if not self.failure or self.now < self.deadline:  # or it is want of time, which says less than what was before
@@ -372,6 +371,7 @@ class AnyLookup(RuleBasedStateMachine):
         self.redirects += follows
         self.meet(Redirected(url), FOLLOW if follows else FAIL)
 
+    @precondition(lambda self: self.state is not State.IDLE)
     @rule(tls=st.booleans())
     def move(self, *, tls: bool) -> None:
         """Have the service URL lead elsewhere."""
@@ -425,7 +425,7 @@ class AnyLookup(RuleBasedStateMachine):
 
     @rule(event=st.sampled_from([*LATE, LookupAnswered(good_answer(TOPIC))]))
     def speak_unasked(self, event: Any) -> None:
-        is_waited_for = (self.attaching and isinstance(event, LookupAttached | LookupAttachFailed)) or (
+        is_waited_for = (self.attaching and isinstance(event, LookupAttached | LookupRefused)) or (
             self.asked and isinstance(event, LookupAnswered | LookupRefused | Redirected)
         )
         if not is_waited_for:
@@ -440,6 +440,7 @@ class AnyLookup(RuleBasedStateMachine):
     @invariant()
     def it_has_a_turn_for_as_long_as_it_needs_one(self) -> None:
         assert not (self.ended and self.permits), "kept its permit after the end"
+        assert not (self.ended and self.in_line), "kept its place after the end"
         assert self.ended or self.permits == self.begun, "released its permit before the end"
 
     @invariant()
@@ -451,9 +452,8 @@ class AnyLookup(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Bring any run to its end, unless it has broken a promise already."""
         if sys.exc_info()[0] is None:
-            self.lose_interest()
-            if self.in_line and not self.begun:
-                self.take_turn()
+            if self.in_line:
+                self.lose_interest()
             self.it_ends_once()
             self.it_has_a_turn_for_as_long_as_it_needs_one()
 
@@ -510,6 +510,14 @@ def resume_elsewhere(self: Any, event: BackoffOver, now: float) -> list[Any]:
     return [AttachTo(LookupTarget("pulsar://elsewhere:6650", "pulsar://elsewhere:6650"))]
 
 
+def time_out_and_keep_the_permit(self: Any, event: OperationTimedOut, now: float) -> list[Any]:
+    return [*self.time_out(event, now)][1:]
+
+
+def cancel_and_keep_the_place(self: Any, event: Cancel, now: float) -> list[Any]:
+    return [*self.cancel(event, now)][1:]
+
+
 def redirect_to_service_url(self: Any, event: Redirected, now: float) -> list[Any]:
     return [AttachTo(SERVICE_URL)]
 
@@ -527,6 +535,8 @@ FURTHER: dict[str, Callable[..., Any]] = {
         send_with_full_timeout,
         resume_elsewhere,
         redirect_to_service_url,
+        time_out_and_keep_the_permit,
+        cancel_and_keep_the_place,
     )
 }
 
@@ -538,20 +548,18 @@ FAULTS = [
           "ended twice", "answer"),
     fault(LookupRefused, State.ASKING, "fail", {"does": "back_off"},
           "had to fail", "give_no_answer"),
-    fault(Cancel, State.ASKING, "cancel_running", {"does": None},
+    fault(Cancel, State.ASKING, "cancel", {"does": None},
           "not to be cancelled", "cancel"),
     fault(LookupAnswered, State.ASKING, "reject_wrong_answer", {"dest": State.DONE, "does": "end_with_answer"},
           "took the answer to another question", "answer_nonsense"),
     fault(LookupAnswered, State.ASKING, "fail_refused", {"dest": State.DONE, "does": "end_with_answer"},
           "had to fail", "refuse"),
     # Its permit is released once.
-    fault(OperationTimedOut, State.ASKING, "time_out", {"does": "time_out_queued"},
+    fault(OperationTimedOut, State.ASKING, "time_out", {"does": "time_out_and_keep_the_permit"},
           "kept its permit after the end", "time_passes"),
-    fault(Cancel, State.QUEUED, "cancel_queued", {"does": "cancel_running"},
-          "a permit that it had not", "cancel"),
-    fault(LookupPermitGranted, State.FAILED, "release_late_permit", {"does": None},
-          "kept its permit after the end", "time_passes", "permit_is_granted"),
-    fault(LookupAttached, State.ATTACHING, "send_request", {"does": "release_late_permit"},
+    fault(Cancel, State.QUEUED, "cancel", {"does": "cancel_and_keep_the_place"},
+          "kept its (permit|place) after the end", "cancel"),
+    fault(LookupAttached, State.ATTACHING, "send_request", {"does": None},
           "had to ask", "attach"),
     # Redirects.
     fault(LookupAnswered, State.ASKING, "fail_too_many_redirects", {"dest": State.ATTACHING, "does": "follow_redirect"},
@@ -580,7 +588,7 @@ FAULTS = [
     fault(ServiceChanged, State.QUEUED, "note_tls", {"does": None},
           "another broker than was named|had to", "move", "answer", "redirect_over_http"),
     # What may pass.
-    fault(LookupAttachFailed, State.ATTACHING, "back_off", {"dest": State.FAILED, "does": "fail"},
+    fault(LookupRefused, State.ATTACHING, "back_off", {"dest": State.FAILED, "does": "fail"},
           "had to pause", "attach"),
     fault(LookupRefused, State.ASKING, "back_off", {"does": None},
           "had to pause", "give_no_answer"),
@@ -597,7 +605,7 @@ FAULTS = [
     # The end is the end, and comes in time.
     fault(LookupRefused, State.DONE, None, {"does": "back_off"},
           "did something after the end|listened to what", "answer", "speak_unasked"),
-    fault(Cancel, State.DONE, None, {"does": "cancel_running"},
+    fault(Cancel, State.DONE, None, {"does": "cancel"},
           "a permit that it had not", "answer", "cancel"),
     fault(OperationTimedOut, State.DONE, None, {"does": "time_out"},
           "a permit that it had not", "answer", "time_passes"),
@@ -605,15 +613,13 @@ FAULTS = [
           "listened to what|took|ended", "speak_unasked"),
     fault(ServiceChanged, State.DONE, None, {"does": "restart"},
           "did something after the end", "answer", "move"),
-    fault(LookupPermitGranted, State.FAILED, "release_late_permit", {"does": "start_at_service_url"},
-          "did something after the end", "cancel", "permit_is_granted"),
     fault(Enqueue, State.IDLE, "request_permit", {"does": "wait_without_a_clock"},
           "ran past its timeout", "time_passes"),
-    fault(OperationTimedOut, State.QUEUED, "time_out_queued", {"dest": INTERNAL, "does": None},
+    fault(OperationTimedOut, State.QUEUED, "time_out", {"dest": INTERNAL, "does": None},
           "ran past its timeout", "time_passes"),
     fault(OperationTimedOut, State.WAITING, "time_out", {"dest": INTERNAL, "does": None},
           "ran past its timeout", "give_no_answer", "time_passes"),
-    fault(OperationTimedOut, State.WAITING, "time_out", {"does": "cancel_running"},
+    fault(OperationTimedOut, State.WAITING, "time_out", {"does": "cancel"},
           "not told that time was up", "give_no_answer", "time_passes"),
     fault(LookupAttached, State.ATTACHING, "send_request", {"does": "send_with_full_timeout"},
           "asked beyond its timeout", "time_passes", "attach"),

@@ -209,16 +209,6 @@ def test_a_turn_goes_past_those_who_have_given_up_in_line() -> None:
     bench.reply(first, found())
 
 
-def test_a_turn_is_not_lost_with_one_that_has_gone_from_the_line() -> None:
-    bench = Bench(SETTINGS._replace(at_once=1))
-    for topic in ("first", "has gone", "third"):
-        bench.find(topic)
-    (first,) = bench.connect()
-    del actor_of(bench.actor)._pending[2]
-    bench.reply(first, found())
-    assert [ask.command.topic for ask in bench.connect()] == ["third"]
-
-
 def test_when_all_in_line_have_given_up_the_turn_is_free_again() -> None:
     bench = Bench(SETTINGS._replace(at_once=1))
     bench.find("first")
@@ -247,6 +237,20 @@ def test_at_the_end_of_the_client_everybody_is_answered(bench: Bench) -> None:
     assert [type(told.outcome) for told in bench.told()] == [exceptions.AlreadyClosed] * 4
     assert isinstance(bench.answers[0], exceptions.AlreadyClosed)
     assert not bench.actor.is_alive()
+
+
+@pytest.mark.parametrize("is_over_http", [False, True])
+def test_at_the_end_of_the_client_none_of_those_in_line_has_its_turn(*, is_over_http: bool) -> None:
+    url = "http://a:8080" if is_over_http else "pulsar://a:6650"
+    bench = Bench(SETTINGS._replace(at_once=1), Service(ServiceUrl.parse(url), ENTRANCE))
+    for _ in range(4):
+        bench.find()
+    requests = len(bench.loop.blocking_calls) if is_over_http else len(bench.reaches())
+    assert requests == 1
+    bench.tell(lookup_actor.EndLookups())
+    assert [type(told.outcome) for told in bench.told()] == [exceptions.AlreadyClosed] * 4
+    assert len(bench.loop.blocking_calls) == is_over_http
+    assert bench.reaches() == []
 
 
 def test_a_bug_answers_everybody_with_its_name() -> None:
