@@ -134,7 +134,7 @@ class ConnectionPool:
 
         Raise if the address is refused.
         """
-        self._check(target)
+        self._check(target, cluster_url)
         service = self.service.url if cluster_url is None else ServiceUrl.parse(cluster_url)
         if service.is_http and target.physical is None:
             raise OperationNotSupported(f"{service} is for lookups over HTTP: no broker is connected to there")
@@ -194,12 +194,13 @@ class ConnectionPool:
         for connection in self._alive:
             tell(connection, CloseGracefully())
 
-    def _check(self, target: LookupTarget) -> None:
-        address, tls = target.physical, self.service.url.is_tls
+    def _check(self, target: LookupTarget, cluster_url: str | None) -> None:
+        tls = self.service.url.is_tls
         if target != SERVICE_URL and target.service != self.service.number:
             raise ConnectError("the client has gone to another cluster")
-        if address is not None and ServiceUrl.parse(address).is_tls != tls:
-            raise ConnectError(f"{address} is {'not ' * tls}encrypted, unlike the service URL")
+        for address in (target.physical, cluster_url):
+            if address is not None and ServiceUrl.parse(address).is_tls != tls:
+                raise ConnectError(f"{address} is {'not ' * tls}encrypted, unlike the service URL")
 
     def _open(self, route: BrokerRoute) -> ActorRef:
         """Open a connection, beginning with another host each time."""

@@ -464,6 +464,17 @@ def test_a_broker_is_encrypted_as_the_service_url_is(bench: Bench, url: str, bro
     assert "encrypted, unlike the service URL" in str(unbound.error)
 
 
+@pytest.mark.parametrize(("url", "cluster"), [("pulsar://n", "pulsar+ssl://o"), ("pulsar+ssl://n", "pulsar://o")])
+def test_a_cluster_that_a_topic_has_migrated_to_is_encrypted_as_the_service_url_is(
+    bench: Bench, url: str, cluster: str
+) -> None:
+    bench.tell(moved(url))
+    error = bench.reach(SERVICE_URL, cluster)
+    assert isinstance(error, exceptions.ConnectError)
+    assert "encrypted, unlike the service URL" in str(error)
+    assert bench.lines == []
+
+
 def test_lookups_hear_of_it(bench: Bench) -> None:
     bench.tell(lookup_actor.BrokerQuery(HOW_MANY, lambda _: None))
     bench.tell(moved("pulsar://n:7000"))
