@@ -8,9 +8,8 @@ Credentials go only to the hosts of the service URL, which the user has named. T
 host: otherwise a single response could send them anywhere.
 """
 
-import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urljoin
@@ -45,21 +44,21 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class HttpLookup(NamedTuple):
-    """A request to the service URL, or to the address of a redirect."""
+    """A request to the service URL, or to the address of a redirect, and the time when it must be answered."""
 
     command: Message
     service: ServiceUrl
     address: str | None
-    timeout: float
+    deadline: float
 
-    def send(self, access: ServiceAccess) -> LookupAnswered | Redirected:
+    def send(self, access: ServiceAccess, now: Callable[[], float]) -> LookupAnswered | Redirected:
         """Send the request, and return the answer or a redirect. Raise any other outcome."""
         urls, trusted = self._urls(), {(self.service.scheme, *host) for host in self.service.hosts}
         headers = auth_headers(access) if endpoint_of(urls[0]) in trusted else _NO_HEADERS
-        deadline, faults = time.monotonic() + self.timeout, list[PulsarException]()
+        faults = list[PulsarException]()
         for left in range(len(urls), 0, -1):
             url = urls[-left]
-            share = max(0.001, (deadline - time.monotonic()) / left)
+            share = max(0.001, (self.deadline - now()) / left)
             try:
                 response = access.http.send(HttpRequest(url, share, headers=headers, most_bytes=MAX_RESPONSE_BYTES))
             except ConnectError as fault:

@@ -52,6 +52,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 )
 from pulsar_actors.wire.service_url import ServiceUrl
 
+EXECUTOR: Final = "lookups"
+"""The executor of requests over HTTP: a server that is silent must hold up nothing else."""
+
 
 class LookupSettings(NamedTuple):
     """The settings of all lookups."""
@@ -261,6 +264,7 @@ class LookupActor(LoopActor):
 
     def _change_service(self, service: Service) -> None:
         self._service = service
+        self.loop.give_up_executor(EXECUTOR)
         for lookup_id, pending in list(self._pending.items()):
             pending.service = service
             self._feed(lookup_id, ServiceChanged(service.url.is_tls))
@@ -268,6 +272,7 @@ class LookupActor(LoopActor):
     def _end_all(self) -> None:
         for lookup_id in sorted(self._pending, reverse=True):  # those that wait first: none of them is to run
             self._feed(lookup_id, Cancel())
+        self.loop.give_up_executor(EXECUTOR)
         self.finish()
 
     def _feed(self, lookup_id: int, event: Event) -> None:
@@ -333,10 +338,13 @@ class LookupActor(LoopActor):
         if pending.is_over_http:
             from pulsar_actors.runtime.http_lookup import HttpLookup  # noqa: PLC0415 - few clients look up over HTTP
 
-            lookup = HttpLookup(command, self._hosts_in_turn(pending.service.url), pending.address, timeout)
-            access = pending.service.access
+            now, access = self.loop.now, pending.service.access
+            lookup = HttpLookup(command, self._hosts_in_turn(pending.service.url), pending.address, now() + timeout)
             self.run_blocking(
-                lambda: lookup.send(access), lambda outcome: self._answered(step, outcome), timeout=timeout
+                lambda: lookup.send(access, now),
+                lambda outcome: self._answered(step, outcome),
+                timeout=timeout,
+                executor=EXECUTOR,
             )
         else:
             assert pending.connection is not None  # noqa: S101 - the machine has been told of it

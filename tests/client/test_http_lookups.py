@@ -1,5 +1,6 @@
 """Lookups: over HTTP, where a program notices no difference; and how many are on their way at once."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -109,6 +110,54 @@ def test_a_client_closes_while_it_asks() -> None:
         client.close()
         assert isinstance(creating.error(SOON), pulsar.AlreadyClosed)
         accepted.close()
+
+
+def test_a_server_that_is_silent_does_not_keep_a_connection_from_being_made() -> None:
+    """Its name is resolved off the loop, as lookups are made there."""
+    go_on = threading.Event()
+    with EmbeddedBroker(host="localhost") as broker, web_server() as server:
+
+        def answer(asked: Asked) -> Said:
+            assert "slow" not in asked.path or go_on.wait(2 * SOON)
+            return Said(200, json.dumps({"brokerUrl": broker.service_url, "partitions": 0}).encode())
+
+        server.answer = answer
+        with client_of(server.url, operation_timeout_seconds=2 * SOON) as client:
+            producer = client.create_producer("t")
+            slow = InThread(lambda: client.create_producer("slow"))
+            until(lambda: "slow" in server.asked[-1].path)
+            broker.assign("t", broker.add_listener())
+            InThread(lambda: producer.send(b"there")).result()
+            go_on.set()
+            slow.result()
+
+
+class Provider(pulsar.ServiceInfoProvider):
+    """Moves a client when a test says so."""
+
+    def __init__(self, first: str) -> None:
+        self.first = first
+        self.go_to: Callable[[pulsar.ServiceInfo], None] = lambda _: None
+
+    def initial_service_info(self) -> pulsar.ServiceInfo:
+        return pulsar.ServiceInfo(self.first)
+
+    def initialize(self, on_service_info_update: Callable[[pulsar.ServiceInfo], None]) -> None:
+        self.go_to = on_service_info_update
+
+
+def test_a_lookup_at_a_server_that_is_silent_is_made_elsewhere_when_the_client_goes_there(
+    broker: EmbeddedBroker,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SOON)
+        provider = Provider(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with contextlib.closing(pulsar.Client(provider, operation_timeout_seconds=3 * SOON)) as client:
+            creating = InThread(lambda: client.create_producer("t"))
+            accepted, _ = silent.accept()
+            provider.go_to(pulsar.ServiceInfo(broker.web_url))
+            creating.result()
+            accepted.close()
 
 
 def test_a_server_that_redirects_for_ever_is_said_to() -> None:

@@ -1,5 +1,6 @@
 import json
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,7 +37,7 @@ def ask(*urls: str, address: str | None = None, way_in: ServiceAccess | None = N
     service = ServiceUrl.parse(urls[0] + "".join(f",{url.partition('://')[2]}" for url in urls[1:]))
     used = way_in or entrance()
     try:
-        return HttpLookup(TOPIC, service, address, timeout).send(used)
+        return HttpLookup(TOPIC, service, address, time.monotonic() + timeout).send(used, time.monotonic)
     finally:
         used.http.close()
 
@@ -88,6 +89,15 @@ def test_a_host_that_is_not_there_or_is_at_fault_leaves_it_to_the_next(server: W
 def test_a_host_that_is_silent_leaves_time_for_the_next(server: WebServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert isinstance(ask(f"http://127.0.0.1:{silent.getsockname()[1]}", server.url, timeout=6.0), LookupAnswered)
+
+
+def test_time_that_was_lost_before_it_was_sent_is_not_given_to_a_host_that_is_silent() -> None:
+    hosts = Fixed(exceptions.ConnectError("silent"), exceptions.ConnectError("silent"))
+    access = ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, hosts)
+    lookup = HttpLookup(TOPIC, ServiceUrl.parse("http://a,b"), None, 30.0)
+    with pytest.raises(exceptions.ConnectError):
+        lookup.send(access, lambda: 20.0)
+    assert hosts.timeouts == [5.0, 10.0]
 
 
 def test_when_no_host_has_an_answer_the_last_failure_is_told(server: WebServer) -> None:
@@ -181,8 +191,10 @@ class Fixed(HttpClient):
     def __init__(self, *faults: Exception) -> None:
         super().__init__(NO_CONTEXT)
         self.faults = list(faults)
+        self.timeouts: list[float] = []
 
     def send(self, request: HttpRequest) -> HttpResponse:
+        self.timeouts.append(request.timeout)
         raise self.faults.pop(0)
 
 
