@@ -22,6 +22,7 @@ from pulsar_actors.exceptions import (
     CertificateRefused,
     ConnectError,
     ErrorGettingAuthenticationData,
+    InvalidUrl,
     Misdirected,
     PulsarException,
 )
@@ -72,10 +73,14 @@ class HttpLookup(NamedTuple):
         raise _error_of_all(faults)
 
     def _urls(self) -> list[str]:
-        if self.address is not None:
-            return [self.address]
-        path = request_path(self.command)
-        return [f"{origin}{path}" for origin in self.service.origins]
+        if self.address is None:
+            path = request_path(self.command)
+            return [f"{origin}{path}" for origin in self.service.origins]
+        try:
+            endpoint_of(self.address)
+        except InvalidUrl as fault:
+            raise Misdirected(f"a redirect leads to what is no address: {fault}") from None
+        return [self.address]
 
     def _judge(self, url: str, response: HttpResponse, *, without_credentials: bool) -> LookupAnswered | Redirected:
         if response.status == HTTPStatus.OK:

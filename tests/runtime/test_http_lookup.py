@@ -180,9 +180,11 @@ def test_a_role_that_may_not_do_it_has_the_right_credentials(
     assert verdicts == [accepted]
 
 
-def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(exceptions.InvalidUrl):
-        ask("http://127.0.0.1:1", address="http://user:word@b/")
+@pytest.mark.parametrize("address", ["http://user:sesame@b/", "http://a b/", "http://b:port/"])
+def test_an_address_that_is_none_is_the_fault_of_who_has_redirected_there(address: str) -> None:
+    with pytest.raises(exceptions.Misdirected, match="a redirect leads to what is no address") as raised:
+        ask("http://127.0.0.1:1", address=address)
+    assert "sesame" not in str(raised.value)
 
 
 class Fixed(HttpClient):
