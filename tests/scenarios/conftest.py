@@ -6,12 +6,20 @@ import pytest
 
 from tests.scenarios.fired_rows import IS_COUNTED, report
 from tests.scenarios.scene import FACTOR, PART, PLAYED
+from tests.support.certificates import Authority
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Play a fifth of each scenario's seeds unless all are asked for: they take minutes."""
     if not config.getoption("long"):
         PART[0] = 0.2
+
+
+@pytest.fixture(scope="session")
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> list[Authority]:
+    """Make the one that is trusted, and another."""
+    folder = tmp_path_factory.mktemp("authorities")
+    return [Authority(folder, name) for name in ("trusted", "another")]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -55,6 +55,7 @@ TEMPORARY = (
     exceptions.ConnectError,
     exceptions.OutcomeUnknown,
     exceptions.LookupError,
+    exceptions.TooManyLookupRequestException,
     exceptions.ProducerBusy,
     exceptions.ConsumerBusy,
     exceptions.ServiceUnitNotReady,
@@ -97,6 +98,8 @@ class Scene:
         self.world = world
         self.dice = Dice(world.seed, "scene")
         self.clients: list[Client] = []
+        self.options: dict[str, Any] = {}
+        """Options of all clients."""
         self.loop = world.loop("broker")
         self.hosts = [[self.loop]]
         """The loops of each host: these have the same wall clock."""
@@ -133,6 +136,7 @@ class Scene:
             "keep_alive_interval_seconds": KEEPALIVE,
             "max_backoff_interval_ms": int(LONGEST_BACKOFF * 1000),
             "connections_per_broker": 1 + dice.below(2),
+            **self.options,
             **options,
         }
         self.probing += not isinstance(chosen["service_url"], str)

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import pytest
 from google.protobuf.message import Message
 
 from pulsar_actors.broker import tokens
@@ -221,13 +220,6 @@ def works(scene: Scene, client: Client) -> None:
     assert consumer.receive(int(PATIENCE * 1000)).data() == b"well again"
     producer.close()
     consumer.close()
-
-
-@pytest.fixture(scope="module")
-def authorities(tmp_path_factory: pytest.TempPathFactory) -> list[Authority]:
-    """Make the one that is trusted, and another."""
-    folder = tmp_path_factory.mktemp("authorities")
-    return [Authority(folder, name) for name in ("trusted", "another")]
 
 
 def play_with(authorities: Sequence[Authority], seeds: int, conditions: NetworkConditions) -> None:
