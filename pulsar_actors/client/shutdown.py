@@ -79,8 +79,7 @@ class ClientShutdown:
         if first:
             self._end_first(how, timeout, ended)
             return
-        if how is ShutDownClient:  # a running close stops waiting for brokers
-            tell(self._context.guardian, ShutDownClient(SlimFuture()))
+        tell(self._context.guardian, how(SlimFuture()))  # a running close stops waiting for brokers if it is a shutdown
         if not self._engine.is_on_io_thread():
             self._engine.block(ended, timeout + FLUSH_TIME, "closing the client, which another thread does")
 
