@@ -57,7 +57,6 @@ from pulsar_actors.machines.connection_events import (
     NotifyConnectionLost,
     OpenSocket,
     Pinged,
-    Ponged,
     Refused,
     RouteFrames,
     SendCommand,
@@ -103,9 +102,8 @@ REACHING: Final = (DIALING, SECURING, CONNECTING)  # if the host fails now, the 
 LOGGING_IN: Final = (AUTHENTICATING, CONNECTING, CHALLENGED)
 FETCHING_AUTH: Final = (AUTHENTICATING, CHALLENGED)
 INTRODUCED: Final = (CONNECTING, CHALLENGED)  # CONNECT is sent
-UNACCEPTED: Final = (SECURING, *LOGGING_IN)  # bytes may come, but the broker has not accepted the client
 TALKING: Final = (*LOGGING_IN, READY)
-NO_STREAM: Final = (IDLE, DIALING, CLOSING, CLOSED)  # a command that comes now is too late
+NO_STREAM: Final = (IDLE, DIALING, SECURING, CLOSING, CLOSED)  # a command is too late, or cannot come yet
 ENDING: Final = (CLOSING, CLOSED)
 
 
@@ -124,7 +122,7 @@ ROWS: Final = (
     Row(Connected,          CONNECTING,     READY,          None,                      "become_ready"),
     Row(Challenged,         CONNECTING,     CHALLENGED,     None,                      "fetch_for_challenge"),
     Row(Refused,            INTRODUCED,     CLOSED,         "concerns_credentials",    "end_credentials_refused"),
-    Row(Refused,            UNACCEPTED,     CLOSED,         None,                      "end_refused"),
+    Row(Refused,            LOGGING_IN,     CLOSED,         None,                      "end_refused"),
     Row(CredentialsFetched, CHALLENGED,     CONNECTING,     None,                      "answer_challenge"),
     Row(HandshakeTimedOut,  REACHING,       DIALING,        "has_another_host",        "dial_next_after_timeout"),
     Row(HandshakeTimedOut,  REACHING,       CLOSED,         "no_host_answers",         "end_unanswered"),
@@ -136,15 +134,14 @@ ROWS: Final = (
     Row(SendCommand,        READY,          INTERNAL,       None,                      "write_command"),
     Row(Pinged,             TALKING,        INTERNAL,       None,                      "answer_ping"),
     Row(CloseIfUnused,      READY,          CLOSING,        "is_unused",               "start_closing"),
-    Row(CloseIfUnused,      (*BEFORE_READY, READY), INTERNAL, None,                    "report_still_used"),
+    Row(CloseIfUnused,      (*HANDSHAKE, READY), INTERNAL,  None,                      "report_still_used"),
 
     # The end.
-    Row(CloseGracefully,    IDLE,           CLOSED,         None,                      "end_unopened"),
     Row(CloseGracefully,    HANDSHAKE,      CLOSED,         None,                      "end_handshake"),
     Row(CloseGracefully,    READY,          CLOSING,        None,                      "start_closing"),
     Row(AbortConnection,    (*HANDSHAKE, READY), CLOSED,    None,                      "end_aborted"),
     Row(SocketLost,         READY,          CLOSED,         None,                      "end_lost"),
-    Row(StreamBroken,       (*UNACCEPTED, READY), CLOSED,   None,                      "end_broken"),
+    Row(StreamBroken,       TALKING,        CLOSED,         None,                      "end_broken"),
     Row(KeepaliveDue,       READY,          CLOSED,         "peer_is_silent",          "end_silent"),
     Row(Refused,            READY,          CLOSED,         "rejects_our_credentials", "end_credentials_revoked"),
     Row(CredentialsFailed,  READY,          CLOSED,         None,                      "end_credentials_not_renewed"),
@@ -152,12 +149,10 @@ ROWS: Final = (
     Row(FlushTimedOut,      CLOSING,        CLOSED,         None,                      "end_unflushed"),
 
     # Out of turn: a broker that sends commands in the wrong order cannot be trusted.
-    Row(Connected,          (SECURING, AUTHENTICATING, CHALLENGED, READY), CLOSED, None, "end_out_of_turn"),
-    Row(Challenged,         (SECURING, AUTHENTICATING, CHALLENGED), CLOSED, None,      "end_out_of_turn"),
-    Row(Answered,           UNACCEPTED,     CLOSED,         None,                      "end_out_of_turn"),
-    Row(Arrived,            UNACCEPTED,     CLOSED,         None,                      "end_out_of_turn"),
-    Row(Pinged,             SECURING,       CLOSED,         None,                      "end_out_of_turn"),
-    Row(Ponged,             SECURING,       CLOSED,         None,                      "end_out_of_turn"),
+    Row(Connected,          (*FETCHING_AUTH, READY), CLOSED, None,                     "end_out_of_turn"),
+    Row(Challenged,         FETCHING_AUTH,  CLOSED,         None,                      "end_out_of_turn"),
+    Row(Answered,           LOGGING_IN,     CLOSED,         None,                      "end_out_of_turn"),
+    Row(Arrived,            LOGGING_IN,     CLOSED,         None,                      "end_out_of_turn"),
 )
 
 # Events that are too late, too early, or only for a part.
@@ -165,16 +160,15 @@ IGNORES: Final = (
     #      events                                             states
     Ignore((Connected, Arrived, Pinged, StreamBroken),        NO_STREAM),
     Ignore((Challenged, Refused, Answered),                   (*NO_STREAM, READY)),
-    Ignore(Ponged,                                            (*NO_STREAM, *TALKING)),
     Ignore(KeepaliveDue,                                      (*BEFORE_READY, *ENDING)),
     Ignore(KeepaliveDue,                                      READY),  # not silent: the part has sent PING
     Ignore((CloseIfUnused, CloseGracefully, AbortConnection), ENDING),
     Ignore((SendCommand, WriteFrames),                        (*BEFORE_READY, *ENDING)),
     Ignore(TcpOpened,                                         (IDLE, SECURING, *TALKING, *ENDING)),
-    Ignore(TlsAgreed,                                         (*TALKING, *NO_STREAM)),
+    Ignore(TlsAgreed,                                         (IDLE, DIALING, *TALKING, *ENDING)),
     Ignore(SocketLost,                                        (IDLE, CLOSED)),
-    Ignore(CredentialsFetched,                                (SECURING, CONNECTING, READY, *NO_STREAM)),
-    Ignore(CredentialsFailed,                                 (SECURING, CONNECTING, *NO_STREAM)),
+    Ignore(CredentialsFetched,                                (CONNECTING, READY, *NO_STREAM)),
+    Ignore(CredentialsFailed,                                 (CONNECTING, *NO_STREAM)),
     Ignore(HandshakeTimedOut,                                 (IDLE, READY, *ENDING)),
     Ignore(FlushTimedOut,                                     (*BEFORE_READY, READY, CLOSED)),
 )
@@ -371,10 +365,6 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
         return [StillUsed()]
 
     # The end.
-
-    def end_unopened(self, event: CloseGracefully, now: float) -> Effects:
-        """End without a socket to close."""
-        return self._tell_end(AlreadyClosed("the connection was closed before it was opened"), now)
 
     def end_handshake(self, event: CloseGracefully, now: float) -> Effects:
         """End in the middle of the handshake."""

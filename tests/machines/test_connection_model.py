@@ -120,7 +120,6 @@ NEXT_STEP = {
 FETCHING = (State.AUTHENTICATING, State.CHALLENGED)
 SPEECH_OF_STRANGERS = (StreamBroken, Answered, Arrived, Refused)
 ENDS: dict[Any, tuple[type, ...]] = {  # besides what ends a connection anywhere
-    State.SECURING: (*SPEECH_OF_STRANGERS, Connected, Challenged, Pinged, Ponged),
     State.AUTHENTICATING: (*SPEECH_OF_STRANGERS, Connected, Challenged, SocketLost, CredentialsFailed),
     State.CONNECTING: SPEECH_OF_STRANGERS,
     State.CHALLENGED: (*SPEECH_OF_STRANGERS, Connected, Challenged, SocketLost, CredentialsFailed),
@@ -403,6 +402,7 @@ class AnyConnection(RuleBasedStateMachine):
         assert not command.request_id, "the caller's own command was changed"
         assert self.state not in ENDING or not self.open, "asked but not answered"
 
+    @precondition(lambda self: self.state is not State.IDLE)
     @rule(really=st.sampled_from([False, False, False, True]))
     def close(self, *, really: bool) -> None:
         if really:
@@ -514,7 +514,7 @@ class AnyConnection(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Bring any run to its end, unless it has broken a promise already."""
-        if sys.exc_info()[0] is None:
+        if sys.exc_info()[0] is None and self.state is not State.IDLE:
             self.tell(CloseGracefully())
             self.it_ends_once()
 
@@ -545,12 +545,16 @@ def dial_without_a_clock(self: ConnectionMachine, event: Dial, now: float) -> li
     return [*self.dial_first(event, now)][1:]
 
 
+def end_silently(self: ConnectionMachine, event: CloseGracefully, now: float) -> list[Any]:
+    return [*self.end_handshake(event, now)][1:]
+
+
 def route_and_end(self: ConnectionMachine, event: Arrived, now: float) -> list[Any]:
     return [*self.pass_commands_on(event, now), *self.end_out_of_turn(event, now)]
 
 
 FURTHER: dict[str, Callable[..., Any]] = {
-    method.__name__: method for method in (never, always, dial_without_a_clock, route_and_end)
+    method.__name__: method for method in (never, always, dial_without_a_clock, end_silently, route_and_end)
 }
 
 
@@ -569,7 +573,7 @@ FAULTS = [
           "went on where it had to end", "drop"),
     fault(StreamBroken, State.READY, "end_broken", {"dest": INTERNAL, "does": None},
           "went on where it had to end", "suffer"),
-    fault(CloseGracefully, State.CONNECTING, "end_handshake", {"does": "end_unopened"},
+    fault(CloseGracefully, State.CONNECTING, "end_handshake", {"does": "end_silently"},
           "left a socket open", "close"),
     fault(FlushTimedOut, State.CLOSING, "end_unflushed", {"does": None},
           "left a socket open", "close", "time_passes"),

@@ -28,10 +28,10 @@ _EVENTS: Final = {
     Origin.BROKER: """
         answered arrived begin_failed begun broker_closed challenged close_answered connected coordinator_connected
         coordinator_refused end_answered end_failed last_message_id_answered lookup_answered lookup_refused
-        matching_topics_listed partitions_counted pinged ponged producer_created query_failed receipts_arrived
-        redirected refused request_refused request_rejected seek_answered seek_failed send_refused socket_lost
-        stream_broken subscribed tcp_opened tls_agreed topic_list_changed topic_migrated unsubscribe_answered
-        unsubscribe_failed watch_refused watch_started
+        matching_topics_listed partitions_counted ponged producer_created query_failed receipts_arrived redirected
+        refused request_refused request_rejected seek_answered seek_failed send_refused socket_lost stream_broken
+        subscribed tcp_opened tls_agreed topic_list_changed topic_migrated unsubscribe_answered unsubscribe_failed
+        watch_refused watch_started
     """,
     Origin.LOOKUP: "looked_up lookup_failed",
     Origin.CONNECTION: """
