@@ -1,8 +1,9 @@
 """The producers, consumers and topic list watchers that use one connection: its handlers.
 
 A part of the connection's machine. A handler registers, and waits until the broker has accepted the client. It is told
-once that it can use the connection, and once that the connection has ended. `by_id` finds the handler that a command of
-the broker names.
+once that it can use the connection, and once that the connection has ended. The connection pool gives nobody a
+connection that is ending, and the actor of one that has ended answers by itself. `by_id` finds the handler that a
+command of the broker names.
 
 A handler that loses its broker may return to the same connection, and register again before its earlier registration is
 removed. Commands go to the later registration, and a removal of the earlier one is ignored.
@@ -11,7 +12,6 @@ removed. Commands go to the later registration, and a removal of the earlier one
 from enum import Enum, unique
 from typing import Any, Final
 
-from pulsar_actors.exceptions import AlreadyClosed, PulsarException
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_events import (
     BrokerAccepted,
@@ -44,7 +44,6 @@ ROWS: Final = (
     Row(RegisterHandler, OPEN,            INTERNAL, None,            "accept"),
     Row(RemoveHandler,   (WAITING, OPEN), INTERNAL, "is_registered", "remove"),
     Row(ConnectionOver,  (WAITING, OPEN), OVER,     None,            "reject_all"),
-    Row(RegisterHandler, OVER,            INTERNAL, None,            "reject"),
 )
 
 IGNORES: Final = (
@@ -59,7 +58,7 @@ CHART: Final = Chart(
     states=State,
     initial=WAITING,
     final=(OVER,),
-    ours=(),
+    ours=(RegisterHandler,),
     rows=ROWS,
     ignores=IGNORES,
     inner=(BrokerAccepted, ConnectionOver),
@@ -69,13 +68,12 @@ CHART: Final = Chart(
 class RegisteredHandlers(StateMachine, chart=CHART):
     """The handlers of one connection: the guards and actions in the chart's order."""
 
-    __slots__ = ("_connected", "_refusal", "by_id")
+    __slots__ = ("_connected", "by_id")
 
     def __init__(self, connection: StateMachine) -> None:
         super().__init__(connection)
         self.by_id: dict[tuple[str, int], Any] = {}
         self._connected = CommandConnected()
-        self._refusal: PulsarException = AlreadyClosed("the connection is closed")
 
     def drain(self) -> list[Any]:
         """Forget all handlers, and return them."""
@@ -109,12 +107,7 @@ class RegisteredHandlers(StateMachine, chart=CHART):
 
     def reject_all(self, event: ConnectionOver, now: float) -> Effects:
         """Tell all that the connection has ended."""
-        self._refusal = event.refusal
         return [HandlerRejected(handler, event.error) for handler in self.drain()]
-
-    def reject(self, event: RegisterHandler, now: float) -> Effects:
-        """Answer a producer or consumer that came after the end."""
-        return [HandlerRejected(event.handler, self._refusal)]
 
     def _register(self, handler: Any) -> None:  # noqa: ANN401 - see RegisterHandler
         self.by_id[handler.kind, handler.id] = handler

@@ -164,7 +164,7 @@ class ClientActor(MachineActor[ClientClose]):
             case ServiceAnswered():
                 self._connections.note_answer()
             case ConnectionInUse(connection):
-                self._connections.put_back(connection)
+                self._connections.put_back(connection, self.loop.now())
             case ConnectionUnusable(connection):
                 self._connections.remove(connection)
             case ConnectionEnded(who) | ActorDied(who) | ActorEnded(who):

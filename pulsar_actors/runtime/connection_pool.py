@@ -2,9 +2,10 @@
 
 A connection is found by its key: the broker, the address that is dialled, and a slot, because there may be several
 connections to one broker. A connection that was not asked for within `idle_after` is taken out of the pool and asked to
-close. If it still has users, it returns to the pool until the next check for idle connections. If another connection
-was opened for the key meanwhile, the old one stays out of the pool. It keeps its users, is not given to others, and is
-asked to close again later.
+close. If it still has users, it returns to the pool until the next check for idle connections. Until it has answered,
+it is not asked again: so no connection that may be closing is given to a handler. If another connection was opened for
+the key meanwhile, the old one stays out of the pool. It keeps its users, is not given to others, and is asked to close
+again later.
 
 A client can move to another service: another cluster, or other credentials for the same one. Its connections then end
 as if they had been lost, and pending work continues on connections to the new service. Services are numbered. A
@@ -12,6 +13,7 @@ lookup's answer from an earlier service is refused, and the lookup is made again
 the service URL is not, or the other way round, is refused, too.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
@@ -76,19 +78,21 @@ class ConnectionIndex(Generic[C]):
             del self._by_key[key]
 
     def take_idle(self, now: float) -> list[C]:
-        """Take out the connections that were not asked for within `idle_after`."""
+        """Take out the connections that were not asked for within `idle_after`, each once until it is put back."""
         idle = [one for one, (_, used) in self._known.items() if used + self._idle_after <= now]
         for connection in idle:
             key, _ = self._known[connection]
-            self._known[connection] = (key, now)
+            self._known[connection] = (key, math.inf)
             if self._by_key.get(key) == connection:
                 del self._by_key[key]
         return idle
 
-    def put_back(self, connection: C) -> None:
+    def put_back(self, connection: C, now: float) -> None:
         """Put a connection back, unless another has its key by now."""
         if connection in self._known:
-            self._by_key.setdefault(self._known[connection][0], connection)
+            key, _ = self._known[connection]
+            self._known[connection] = (key, now)
+            self._by_key.setdefault(key, connection)
 
 
 class ConnectionPoolSettings(NamedTuple):
@@ -168,9 +172,9 @@ class ConnectionPool:
         """Note that the service URL is right: if its hosts do not answer later, they may again."""
         self._service_has_answered = True
 
-    def put_back(self, connection: ActorRef) -> None:
+    def put_back(self, connection: ActorRef, now: float) -> None:
         """Put back a connection that is in use."""
-        self._index.put_back(connection)
+        self._index.put_back(connection, now)
 
     def remove(self, connection: ActorRef) -> None:
         """Take a connection out of the pool."""

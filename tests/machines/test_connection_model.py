@@ -424,18 +424,19 @@ class AnyConnection(RuleBasedStateMachine):
         expected = [WriteFrames(("frames",))] if self.ready else []
         assert self.tell(WriteFrames(("frames",))) == expected, "packed and not written, or written too early"
 
+    @precondition(lambda self: not self.lost)
     @rule(leaving=st.booleans(), returning=st.booleans())
     def join(self, *, leaving: bool, returning: bool) -> None:
         self.members += 1
         member = Member("consumer", self.members)
         self.register(member)
-        if returning and not self.lost:
+        if returning:
             self.leave(member, self.using if self.ready else self.waiting)
             self.register(member._replace(number=2))
             self.tell(RemoveHandler(member))
         if leaving and (self.waiting or self.using):
             self.tell(RemoveHandler((self.waiting or self.using).pop(0)))
-        assert not (self.ready or self.lost) or not self.waiting, "kept waiting for nothing"
+        assert not self.ready or not self.waiting, "kept waiting for nothing"
 
     def register(self, member: Member) -> None:
         self.waiting.append(member)

@@ -2,9 +2,6 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import (
-    ConnectError,
-)
 from pulsar_actors.machines.connection_events import (
     BrokerAccepted,
     ConnectionOver,
@@ -23,7 +20,6 @@ from tests.machines.connection_bench import (
     MEMBER,
     ONE_HOST,
     OPENING,
-    READY,
     WELCOME,
     Member,
     made,
@@ -61,12 +57,6 @@ def test_handlers_that_wait_when_a_connection_ends_are_rejected_with_the_reason(
     (turned_away,) = driven.did(HandlerRejected)
     assert turned_away.handler == MEMBER
     assert "nobody listens" in str(turned_away.error)
-
-
-def test_handlers_that_come_after_the_end_of_a_connection_are_rejected() -> None:
-    (turned_away,) = made(ONE_HOST, *READY, SocketLost("reset"), RegisterHandler(MEMBER)).effects
-    assert turned_away.handler == MEMBER
-    assert isinstance(turned_away.error, ConnectError)
 
 
 def test_handlers_that_use_a_connection_hear_once_that_it_has_ended() -> None:
@@ -107,12 +97,10 @@ FAULTS = [
           "left with a connection that has ended", "join"),
     fault(ConnectionOver, State.WAITING, "reject_all", {"does": None},
           "left waiting for a connection that has ended", "join"),
-    fault(RegisterHandler, State.OVER, "reject", {"does": None},
-          "kept waiting for nothing", "join", "close"),
 ]
 # fmt: on
 FURTHER = {"always": always, "never": never, "remove_any": remove_any}
-STEPS_TO: dict[Any, int] = {State.WAITING: 4, State.OPEN: 5, State.OVER: 5}
+STEPS_TO: dict[Any, int] = {State.WAITING: 4, State.OPEN: 5}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

@@ -41,7 +41,13 @@ def test_one_that_nobody_asked_for_in_a_while_is_idle_and_not_found_again(pool: 
     assert pool.take_idle(IDLE_AFTER - 1) == []
     assert pool.take_idle(IDLE_AFTER) == ["first"]
     assert pool.find(KEY, IDLE_AFTER) is None
-    assert pool.take_idle(2 * IDLE_AFTER) == ["first"], "until it has ended"
+
+
+def test_one_that_was_idle_is_not_asked_again_before_it_has_answered(pool: ConnectionIndex[str]) -> None:
+    pool.take_idle(IDLE_AFTER)
+    assert pool.take_idle(3 * IDLE_AFTER) == []
+    pool.put_back("first", 3 * IDLE_AFTER)
+    assert pool.take_idle(4 * IDLE_AFTER) == ["first"]
 
 
 def test_being_asked_for_keeps_it_from_being_idle(pool: ConnectionIndex[str]) -> None:
@@ -52,7 +58,7 @@ def test_being_asked_for_keeps_it_from_being_idle(pool: ConnectionIndex[str]) ->
 
 def test_one_that_is_put_back_is_found_and_idle_again_only_after_as_long(pool: ConnectionIndex[str]) -> None:
     pool.take_idle(IDLE_AFTER)
-    pool.put_back("first")
+    pool.put_back("first", IDLE_AFTER)
     assert pool.find(KEY, IDLE_AFTER) == "first"
     assert pool.take_idle(IDLE_AFTER + 1) == []
 
@@ -60,7 +66,7 @@ def test_one_that_is_put_back_is_found_and_idle_again_only_after_as_long(pool: C
 def test_one_that_is_put_back_does_not_displace_its_successor_and_is_asked_again(pool: ConnectionIndex[str]) -> None:
     pool.take_idle(IDLE_AFTER)
     pool.add(KEY, "second", IDLE_AFTER)
-    pool.put_back("first")
+    pool.put_back("first", IDLE_AFTER)
     assert pool.find(KEY, 2 * IDLE_AFTER) == "second"
     assert pool.take_idle(2 * IDLE_AFTER) == ["first"]
 
@@ -68,5 +74,5 @@ def test_one_that_is_put_back_does_not_displace_its_successor_and_is_asked_again
 def test_one_that_has_ended_meanwhile_is_not_put_back(pool: ConnectionIndex[str]) -> None:
     pool.take_idle(IDLE_AFTER)
     pool.remove("first")
-    pool.put_back("first")
+    pool.put_back("first", IDLE_AFTER)
     assert pool.find(KEY, IDLE_AFTER) is None
