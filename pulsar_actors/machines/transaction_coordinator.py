@@ -148,7 +148,6 @@ ROWS: Final = (
     Row(CloseCoordinator,       ACTIVE,              INTERNAL,    None,                   "end_transactions"),
     Row(CoordinatorCloseDue,    ACTIVE,              OVER,        None,                   "end"),
     Row(EndCoordinator,         ACTIVE,              OVER,        None,                   "end_at_once"),
-    Row(AskCoordinator,         OVER,                INTERNAL,    None,                   "refuse"),
 )
 
 IGNORES: Final = (
@@ -340,10 +339,6 @@ class CoordinatorHandler(StateMachine, chart=CHART, current=("attempt", "connect
     def end_at_once(self, event: EndCoordinator, now: float) -> Effects:
         """End with the error."""
         return self._end(event.error)
-
-    def refuse(self, event: AskCoordinator, now: float) -> Effects:
-        """Refuse a request that comes after the end."""
-        return [CoordinatorOutcome(event.token, self._ending, repeated=False)]
 
     def _look_up(self) -> LookUp:
         self.attempt += 1

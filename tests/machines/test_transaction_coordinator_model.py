@@ -207,6 +207,7 @@ class AnyCoordinator(RuleBasedStateMachine):
         self.pause = 0.0
         self.tell(RequestAccepted(number, CommandNewTxnResponse(request_id=0)))
 
+    @precondition(lambda self: not self.ended)
     @rule(opens=st.booleans())
     def something_is_asked(self, *, opens: bool) -> None:
         self.tokens += 1
@@ -377,8 +378,6 @@ FAULTS = [
           "without an outcome", "something_is_asked"),
     fault(AskCoordinator, State.READY, "send", {"does": "hold"},
           "does not ask what it could", "something_is_asked", "go_on"),
-    fault(AskCoordinator, State.OVER, "refuse", {"does": None},
-          "without an outcome", "something_is_asked", "is_not_found"),
     fault(CoordinatorConnected, State.REGISTERING, "begin", {"does": None},
           "does not ask what it could", "something_is_asked", "go_on"),
     fault(RequestAccepted, State.READY, "give_answer", {"does": None},
@@ -428,7 +427,7 @@ FAULTS = [
           "against what was said", "something_is_asked", "go_on", "the_client_ends"),
 ]
 # fmt: on
-STEPS_TO: dict[Any, int] = {State.LOOKING_UP: 0, State.REGISTERING: 2, State.OVER: 0}
+STEPS_TO: dict[Any, int] = {State.LOOKING_UP: 0, State.REGISTERING: 2}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
