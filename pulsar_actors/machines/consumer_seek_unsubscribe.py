@@ -54,7 +54,7 @@ from pulsar_actors.machines.consumer_messages import ConsumerMessages
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT
 from pulsar_actors.machines.trackers.server_errors import is_consumer_not_found, last_failure_text
-from pulsar_actors.machines.trackers.start_message_id import seek_command, seek_fault
+from pulsar_actors.machines.trackers.start_message_id import seek_command
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandUnsubscribe
@@ -83,7 +83,6 @@ REBINDING: Final = (IDLE, QUEUED, SOUGHT)
 # fmt: off
 ROWS: Final = (
     #   trigger              source              dest                guard                     does
-    Row(Seek,                REBINDING,          INTERNAL,           "has_invalid_target",     "refuse_target"),
     Row(Seek,                IDLE,               SEEKING,            "is_bound",               "send_seek"),
     Row(Seek,                IDLE,               QUEUED,             None,                     "queue_call"),
     Row(Unsubscribe,         IDLE,               UNSUBSCRIBING,      "is_bound",               "send_unsubscribe"),
@@ -177,16 +176,6 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         """Remember the error for the running call."""
         if self._call is not None:
             self._call = self._call._replace(failure=error)
-
-    def has_invalid_target(self, event: Seek, now: float) -> bool:
-        """Return whether SEEK cannot carry the target."""
-        return seek_fault(event.target) is not None
-
-    def refuse_target(self, event: Seek, now: float) -> Effects:
-        """Fail the seek with an error about its target."""
-        problem = seek_fault(event.target)
-        assert problem is not None  # noqa: S101 - the guard has looked
-        return [Fail(event.token, problem)]
 
     def is_bound(self, event: Seek | Unsubscribe | SeekAnswered, now: float) -> bool:
         """Return whether the consumer is bound."""

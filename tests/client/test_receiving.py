@@ -7,11 +7,13 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.message import new_messages
-from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, MessageReceiver
+from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, MessageReceiver, seek_target
 from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.machines.trackers.start_message_id import seek_command
 from pulsar_actors.runtime.consumer_actor import ServeReceiveFutures
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.receiver_queue import ReceiverQueue, ReceiverQueueSettings
+from pulsar_actors.wire.PulsarApi_pb2 import MessageIdData
 from tests.support import topics
 from tests.support.entries_in_hand import batch, single
 from tests.support.life import until
@@ -420,3 +422,32 @@ def test_where_a_listener_gets_the_messages_there_is_no_batch_to_receive(client:
         pytest.raises(pulsar.InvalidConfiguration),
     ):
         consumer.batch_receive_async()
+
+
+FIRST_CHUNK = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1, partition=-(2**31))
+WIDEST = MessageIdData(
+    ledgerId=2**63, entryId=2**63, partition=-(2**31), batch_index=2**31 - 1, first_chunk_message_id=FIRST_CHUNK
+)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        0,
+        2**63 - 1,
+        pulsar.MessageId.earliest,
+        pulsar.MessageId.latest,
+        pulsar.MessageId(2**31 - 1, 2**63 - 1, 2**63 - 1, 2**31 - 1),
+        pulsar.MessageId.deserialize(WIDEST.SerializeToString()),
+        pulsar.MessageId.deserialize(FIRST_CHUNK.SerializeToString()),
+    ],
+    ids=str,
+)
+def test_whatever_place_a_seek_takes_a_broker_can_be_told_of(given: Any) -> None:
+    assert seek_command(7, seek_target(given), 1000).consumer_id == 7
+
+
+@pytest.mark.parametrize("given", [-1, 2**63, 1.5, True, None, "latest"])
+def test_any_other_place_is_refused_by_the_call_itself(given: Any) -> None:
+    with pytest.raises(pulsar.InvalidArgument, match="milliseconds since 1970"):
+        seek_target(given)

@@ -312,14 +312,6 @@ def test_receipts_that_a_seek_makes_void_end_their_callers() -> None:
     assert driven.did(AcksSettled) == [AcksSettled(("void",), None)]
 
 
-@pytest.mark.parametrize("target", [-1, 2**64, MessageId(2**63, 0)])
-@pytest.mark.parametrize("bound", [True, False])
-def test_a_seek_to_a_place_that_can_not_be_is_refused(target: MessageId | int, bound: bool) -> None:  # noqa: FBT001 - a case
-    driven = ready() if bound else rebinding(State.WAITING)
-    (failed,) = driven.tell(Seek("token", target))
-    assert (failed.token, type(failed.error)) == ("token", InvalidArgument)
-
-
 # Unsubscribe.
 
 

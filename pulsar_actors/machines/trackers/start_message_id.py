@@ -33,7 +33,7 @@ from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek, MessageIdData
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek
 
 
 class SubscribeStart(NamedTuple):
@@ -195,32 +195,13 @@ class StartMessageId:
         return last >= start if self._inclusive else last > start
 
 
-LAST_MS = 2**64 - 1
-
-
-def seek_fault(target: MessageId | int) -> InvalidArgument | None:
-    """Return the error for a target that SEEK cannot carry; None for any other."""
-    if isinstance(target, int):
-        problem = f"a time to seek to is in milliseconds since 1970, from 0 to 2^64 - 1, not {target}"
-        return None if 0 <= target <= LAST_MS else InvalidArgument(problem)
-    try:
-        _seek_entry(target)
-    except EncodeError as error:
-        return InvalidArgument(f"no message to seek to: {error.what}")
-    return None
-
-
 def seek_command(consumer_id: int, target: MessageId | int, largest_batch: int) -> CommandSeek:
     """Write SEEK to a message, or to wall-clock ms; an entry has at most `largest_batch` messages."""
     if isinstance(target, int):
         return CommandSeek(consumer_id=consumer_id, message_publish_time=target)
-    command = CommandSeek(consumer_id=consumer_id, message_id=_seek_entry(target))
+    command = CommandSeek(consumer_id=consumer_id, message_id=(target.first_chunk or target).entry.to_data())
     command.message_id.ack_set.extend(_wanted_words(target, largest_batch))
     return command
-
-
-def _seek_entry(target: MessageId) -> MessageIdData:
-    return (target.first_chunk or target).entry.to_data()
 
 
 def _wanted_words(target: MessageId, largest_batch: int) -> list[int]:
