@@ -50,8 +50,9 @@ class RareEvents:
         self._dice = dice
         self._events: tuple[Callable[[], object], ...] = (
             self._hand_over, self._hand_over, self._migrate, self._end_topics, self._refuse_sends, self._skip_receipts,
-            self._leave_closes, self._hand_over_while_closing, self._create_late, self._answer_late,
-            self._forget_consumers, self._leave_calls, self._redirect, self._answer_lookups, self._refuse_lookups,
+            self._leave_closes, self._hand_over_while_closing, self._hand_over_while_seeking, self._create_late,
+            self._leave_creations, self._answer_late, self._forget_consumers, self._leave_calls, self._leave_calls,
+            self._redirect, self._answer_lookups, self._refuse_lookups,
             self._challenge_again, self._talk_garbage, self._end_transactions, self._forbid, self._delete_topics,
             self._spoil_entries, self._refuse_start, self._end_of_topic, self._be_old, self._refuse_subscriptions,
             self._queue_twice,
@@ -62,6 +63,14 @@ class RareEvents:
         event = self._events[self._dice.below(len(self._events))]
         self._scene.world.note(f"RARE {event.__name__}")
         event()
+
+    def leave_unanswered(self) -> None:
+        """Leave something without an answer, or with one that comes late."""
+        ways = (
+            self._leave_closes, self._leave_creations, self._leave_creations, self._leave_calls, self._leave_calls,
+            self._create_late, self._answer_late,
+        )  # fmt: skip
+        self._one(ways)()
 
     def _to(self, kinds: Sequence[type[Message]], action: Callable[[Any], Action], times: int = 1) -> None:
         """Do it to the next commands of these kinds, so many. Some of them come before."""
@@ -146,6 +155,26 @@ class RareEvents:
             return Answer((make(command, url), *done))
 
         self._to(CLOSES, said, 1 + self._dice.below(2))
+
+    def _hand_over_while_seeking(self) -> None:
+        """Close a consumer for its seek, and say before the answer, or instead of it, where its topic is."""
+        url, error = self._url(), self._one(FORGETS)
+        make = closed if self._dice.happens(0.5) else migrated
+        answers: tuple[tuple[Message, ...], ...] = (
+            (), (pb.CommandSuccess(),), (pb.CommandError(error=error, message="so it is"),)
+        )  # fmt: skip
+        done = self._one(answers)
+
+        def said(command: Any) -> Action:
+            return Answer((closed(command, ""), make(command, url), *done))
+
+        self._to((pb.CommandSeek,), said, 1 + self._dice.below(2))
+
+    def _leave_creations(self) -> None:
+        """Hand producers and consumers over, and let nobody answer when they come again, nor when they give it up."""
+        self._hand_over()
+        self._to((pb.CommandProducer, pb.CommandSubscribe), lambda _: Drop(), 1 + self._dice.below(4))
+        self._leave_closes()
 
     def _create_late(self) -> None:
         seconds = OPERATION_TIMEOUT * (0.9 + self._dice.chance())

@@ -8,13 +8,13 @@ from typing import Any
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.crypto_key_reader import EncryptionKeyReader
-from pulsar_actors.client.enums import ConsumerType, ProducerAccessMode
+from pulsar_actors.client.enums import ConsumerCryptoFailureAction, ConsumerType, InitialPosition, ProducerAccessMode
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
 from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.scene import NAMESPACE, PARTS, SUBSCRIPTION, TOPIC, Scene
+from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, PARTS, SUBSCRIPTION, TOPIC, Scene
 
 SECOND = f"{TOPIC}-2"
 ALL = re.compile(f"{NAMESPACE}/.*")
@@ -23,14 +23,22 @@ TRANSACTION = timedelta(seconds=10)
 
 
 class User:
-    """One of them, until it is calm."""
+    """One of them, until it is calm. A patient one keeps what it makes for long."""
 
-    def __init__(self, scene: Scene, client: Client, number: int, keys: EncryptionKeyReader) -> None:
+    def __init__(
+        self, scene: Scene, client: Client, number: int, keys: EncryptionKeyReader, *, is_patient: bool = False
+    ) -> None:
         self._scene = scene
         self._client = client
         self._keys = keys
         self._dice = Dice(scene.world.seed, f"user {number}")
         self._helpers: list[Caller] = []
+        patient = (self._stay, self._unsubscribe_until_it_is_told)
+        self._uses: tuple[Callable[[], object], ...] = patient if is_patient else (
+            self._produce, self._produce_alone, self._consume, self._consume_and_leave, self._read, self._gather,
+            self._share_a_set, self._ask, self._work, self._end_twice, self._view, self._retry,
+            self._end_amid_an_acknowledgement, *patient,
+        )  # fmt: skip
         self._caller = scene.world.spawn(self._run, f"user {number}")
 
     @property
@@ -38,12 +46,8 @@ class User:
         return [self._caller, *self._helpers]
 
     def _run(self) -> None:
-        uses = (
-            self._produce, self._produce_alone, self._consume, self._consume_and_leave, self._read, self._gather,
-            self._share_a_set, self._ask, self._work, self._end_twice, self._view, self._retry,
-        )  # fmt: skip
         while not self._scene.is_calm:
-            self._try(uses[self._dice.below(len(uses))])
+            self._try(self._one(*self._uses))
             self._scene.sleep(10.0 ** (self._dice.chance() * 3 - 3))
 
     def _try(self, call: Any) -> None:
@@ -94,6 +98,7 @@ class User:
             self._one(SUBSCRIPTION, "another"),
             consumer_type=self._one(*ConsumerType),
             ack_receipt_enabled=self._dice.happens(0.5),
+            crypto_failure_action=self._one(*ConsumerCryptoFailureAction),
             **options,
         )
 
@@ -188,6 +193,47 @@ class User:
         for _ in range(2):
             self._try(self._one(*ends))
         self._try(producer.close)
+
+    def _stay(self) -> None:
+        """Keep a producer and a consumer for longer than any call waits, whatever becomes of them."""
+        producer = self._client.create_producer(
+            self._topic(),
+            send_timeout_millis=3000,
+            batching_enabled=True,
+            batching_max_publish_delay_ms=self._one(10, 1000),
+            lazy_start_partitioned_producers=self._dice.happens(0.5),
+        )
+        try:
+            consumer = self._subscribe()
+            for _ in range(self._dice.below(40)):
+                if self._scene.is_calm:
+                    break
+                self._try(lambda: producer.send_async(b"x"))
+                self._try(lambda: consumer.acknowledge(consumer.receive(300)))
+                self._scene.sleep(self._dice.chance())
+            self._try(consumer.close)
+        finally:
+            self._try(producer.close)
+
+    def _unsubscribe_until_it_is_told(self) -> None:
+        """Unsubscribe, and again if there is no answer, and give a late one its time."""
+        consumer = self._subscribe()
+        for _ in range(1 + self._dice.below(3)):
+            self._try(consumer.unsubscribe)
+            self._scene.sleep(OPERATION_TIMEOUT * self._dice.chance() * self._dice.below(2))
+        self._try(consumer.close)
+
+    def _end_amid_an_acknowledgement(self) -> None:
+        """Acknowledge in a transaction, while others end the transaction and close the consumer."""
+        consumer = self._client.subscribe(TOPIC, "amid", initial_position=InitialPosition.Earliest)
+        try:
+            self._produce(TOPIC)
+            message = consumer.receive(300)
+            transaction = self._client.new_transaction(TRANSACTION)
+            self._beside(consumer.close, self._one(transaction.commit, transaction.abort))
+            consumer.acknowledge(message, transaction=transaction)
+        finally:
+            self._try(consumer.close)
 
     def _view(self) -> None:
         self._client.create_table_view(TOPIC).close()
