@@ -35,8 +35,8 @@ _EVENTS: Final = {
     """,
     Origin.LOOKUP: "looked_up lookup_failed",
     Origin.CONNECTION: """
-        consumer_attached coordinator_attached detached lookup_attach_failed lookup_attached producer_attached
-        watcher_attached watcher_detached
+        consumer_attached coordinator_attached detached lookup_attached producer_attached watcher_attached
+        watcher_detached
     """,
     Origin.CLIENT: """
         abort_connection cancel close_coordinator close_gracefully close_if_unused close_transaction cluster_probed
