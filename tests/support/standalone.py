@@ -27,7 +27,8 @@ END_OF_LOG = 200_000  # bytes: half a minute of a busy broker, the longest wait 
 KEEPER = Path(__file__).with_name("keeper.py")
 
 # Entries near 5 MiB, every full chunk, pass the bookie's limit only if it is raised by some bytes. And a bookie refuses
-# to write on a disk that is 95 % full, on which a developer's machine has enough room for tests.
+# to write on a disk that is 95 % full, on which a developer's machine has enough room for tests. Every two minutes a
+# broker deletes what no subscription wants from the ledgers of before its last start, and tests read it by readers.
 CONF = """
 clusterName=standalone
 brokerServicePort={service}
@@ -48,6 +49,7 @@ journalSyncData={durable}
 diskUsageThreshold=0.99
 diskUsageWarnThreshold=0.99
 diskUsageLwmThreshold=0.99
+retentionCheckIntervalInSeconds=86400
 """
 
 SYSTEM_PROPERTIES = [
