@@ -13,7 +13,7 @@ from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.runtime.opened_entry import EntryContents
 from pulsar_actors.spark.options import ReadOptions
-from pulsar_actors.spark.read_task import KEEP_ALL_CHUNKS, clipped, next_entry, position_after
+from pulsar_actors.spark.read_task import MISS_NOTHING, clipped, next_entry, position_after
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TopicPosition
 
@@ -83,7 +83,7 @@ class _Counter:
             start_message_id_inclusive=True,
             subscription_role_prefix=options.prefix,
             **options.reader,
-            **KEEP_ALL_CHUNKS,
+            **MISS_NOTHING,
         )
 
     def begin(self, start: TopicPosition) -> bool:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import ConsumerCryptoFailureAction
 from pulsar_actors.client.message_id import MessageId, new_message_id
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.receiving import receiving_internals
@@ -49,7 +50,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 from pulsar_actors.wire.topic_position import TopicPosition
 
 __all__ = [
-    "KEEP_ALL_CHUNKS",
+    "MISS_NOTHING",
     "NoMessageInTime",
     "clipped",
     "complete_chunked_messages",
@@ -63,11 +64,17 @@ __all__ = [
 ]
 
 
-KEEP_ALL_CHUNKS: Final[Mapping[str, Any]] = {
+MISS_NOTHING: Final[Mapping[str, Any]] = {
     "max_pending_chunked_message": 0,
     "expire_time_of_incomplete_chunked_message_ms": 0,
+    "crypto_failure_action": ConsumerCryptoFailureAction.DISCARD,
 }
-"""Options of a reader that keeps all chunks until their message is complete, as dropped messages would be lost."""
+"""Options of a reader that keeps all chunks until their message is complete, as dropped messages would be lost.
+
+It reports encrypted entries like corrupt ones. With FAIL it would keep them until there is a key.
+"""
+
+NO_KEYS: Final = "it is encrypted, and Spark has no keys"
 
 
 def record_batches(partition: InputPartition, options: ReadOptions, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -86,7 +93,7 @@ def entries_in(span: Span, options: ReadOptions) -> Iterator[EntryContents]:
             start_message_id_inclusive=True,
             subscription_role_prefix=options.prefix,
             **options.reader,
-            **KEEP_ALL_CHUNKS,
+            **MISS_NOTHING,
         )
         with reader:
             yield from _SpanReader(pooled.client, reader, span, options).entries()
@@ -139,14 +146,15 @@ class _SpanReader:
         """Feed the chart the skipped entries, and complete chunked messages. Both may be far ahead."""
         skipped, forgotten = receiving_internals(self._reader).take_skipped()
         incomplete: list[IncompleteChunks] = []
-        if forgotten:
-            self._decide(SkipsForgotten(forgotten, self._next))
         for one in skipped:
             if isinstance(one, IncompleteChunks):
                 incomplete += self._decide(MessageIncomplete(one, self._next))
             else:
-                fault = CommandAck.ValidationError.Name(one.fault)
+                is_encrypted = one.fault == CommandAck.ValidationError.DecryptionError
+                fault = NO_KEYS if is_encrypted else CommandAck.ValidationError.Name(one.fault)
                 self._decide(EntryUnreadable(TopicPosition(*one.entry), self._next, fault))
+        if forgotten:  # after the others, because an error that names an entry is better
+            self._decide(SkipsForgotten(forgotten, self._next))
         return (
             complete_chunked_messages(self._client, self._span.topic, incomplete, self._options) if incomplete else ()
         )
@@ -245,7 +253,7 @@ def _read_back(
 ) -> dict[str, EntryContents]:
     """Read messages again, by the uuids that their chunks share."""
     reader = client.create_reader(
-        topic, MessageId.latest, subscription_role_prefix=options.prefix, **options.reader, **KEEP_ALL_CHUNKS
+        topic, MessageId.latest, subscription_role_prefix=options.prefix, **options.reader, **MISS_NOTHING
     )
     with reader:
         reader.seek(max(0, min(one.publish_time for one in missing) - lookback_ms))

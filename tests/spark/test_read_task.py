@@ -8,11 +8,12 @@ import pytest
 
 from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.exceptions import PulsarException, Timeout
+from pulsar_actors.runtime.receiver_queue import MAX_SKIPPED
 from pulsar_actors.spark.client_pool import ClientPool
 from pulsar_actors.spark.offsets import Span
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.read_task import LOOKBACK_MS, entries_in
-from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage
+from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage, EncryptionKeys
 from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 from tests.spark.traffic import Traffic
 from tests.support.admin import path_of
@@ -136,6 +137,37 @@ def test_an_entry_that_cannot_be_read_fails_the_task_or_is_logged(part: Part, ca
     with caplog.at_level(logging.WARNING):
         assert part.read(TOPIC_START, part.behind, failOnDataLoss="false") == [b"a", b"c"]
     assert "cannot be read" in caplog.text
+
+
+ENCRYPTED = {"encryption_keys": [EncryptionKeys(key="k", value=b"v")]}
+
+
+def test_an_encrypted_entry_fails_the_task_or_is_logged(part: Part, caplog: pytest.LogCaptureFixture) -> None:
+    for payload, said in ((b"a", {}), (b"?", ENCRYPTED), (b"c", {}), (b"?", ENCRYPTED)):
+        part.raw.send(payload, **said)
+    for start, number in ((TOPIC_START, 1), (at(part.behind, -1), 3)):  # the other is all that there is
+        message = rf"what is stored at \d+:{number} cannot be read: it is encrypted, and Spark has no keys"
+        with pytest.raises(PulsarException, match=message):
+            part.read(start, part.behind)
+    assert part.read(TOPIC_START, part.behind, failOnDataLoss="false") == [b"a", b"c"]
+    assert f"what is stored at {at(part.behind, -1).text(-1)} cannot be read: it is encrypted" in caplog.text
+
+
+def test_more_encrypted_entries_than_the_queue_has_room_for_do_not_hold_up_the_task(part: Part) -> None:
+    for _ in range(5):
+        part.raw.send(b"?", **ENCRYPTED)
+    part.raw.send(b"f")
+    options = {"pulsar.reader.receiverQueueSize": "2", "pollTimeoutMs": "2000"}
+    with pytest.raises(PulsarException, match="it is encrypted, and Spark has no keys"):
+        part.read(TOPIC_START, part.behind, **options)
+    assert part.read(TOPIC_START, part.behind, failOnDataLoss="false", **options) == [b"f"]
+
+
+def test_however_many_entries_cannot_be_read_the_error_names_one_of_them(part: Part) -> None:
+    for _ in range(MAX_SKIPPED + 1):
+        part.raw.send(b"?", **ENCRYPTED)
+    with pytest.raises(PulsarException, match=r"what is stored at \d+:1 cannot be read: it is encrypted"):
+        part.read(TOPIC_START, part.behind)
 
 
 def test_an_entry_outside_the_span_that_cannot_be_read_is_ignored(part: Part) -> None:
