@@ -24,6 +24,7 @@ from pulsar_actors.spark.message_counter import MessageCounters
 from pulsar_actors.spark.offset_bounds import AtTime, Latest, OffsetBound
 from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.read_task import MISS_NOTHING, first_position, next_entry
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TopicPosition
 
@@ -39,7 +40,7 @@ def resolve(client: Client, topic: TopicName, bound: OffsetBound, prefix: str) -
     if isinstance(bound, TopicPosition):
         return bound
     with client.create_reader(
-        str(topic), MessageId.earliest, receiver_queue_size=0, subscription_role_prefix=prefix
+        str(topic), MessageId.earliest, receiver_queue_size=0, subscription_role_prefix=prefix, **MISS_NOTHING
     ) as reader:
         return _position_after_last(reader) if isinstance(bound, Latest) else _position_at_time(reader, bound)
 
@@ -49,12 +50,18 @@ def _position_after_last(reader: Reader) -> TopicPosition:
 
 
 def _position_at_time(reader: Reader, bound: AtTime) -> TopicPosition:
-    """Return the position of the first message of a time, or else the end of the topic."""
+    """Return the position of the first entry of a time, or else the end of the topic.
+
+    If the entry cannot be read, that is for the task to report.
+    """
     end = _position_after_last(reader)
     reader.seek(bound.ms)
     if not reader.has_message_available():
         return end
-    return TopicPosition.of(reader.read_next(READ_TIMEOUT_MS).message_id().wire)
+    contents = next_entry(reader, READ_TIMEOUT_MS)
+    skipped, _ = receiving_internals(reader).take_skipped()
+    unreadable = (TopicPosition(*one.entry) for one in skipped)
+    return min([end if contents is None else first_position(contents), *unreadable])
 
 
 def split_further(spans: Sequence[Span], options: ReadOptions) -> list[InputPartition]:

@@ -19,11 +19,13 @@ from pulsar_actors.spark.offsets import Offsets
 from pulsar_actors.spark.options import ReadOptions
 from pulsar_actors.spark.pyspark_compat import HAS_ADMISSION_CONTROL
 from pulsar_actors.spark.read_task import entries_in
+from pulsar_actors.wire.PulsarApi_pb2 import EncryptionKeys
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 from tests.spark.traffic import Traffic, until
 from tests.support.admin import path_of
 from tests.support.ports import free_ports
+from tests.support.raw_producer import RawProducer
 from tests.support.subjects import Broker
 
 Make = Callable[..., MicroBatchStream]
@@ -518,3 +520,43 @@ def test_a_starting_time_ahead_is_refused(broker: Broker, traffic: Traffic, topi
     traffic.send(topic, ["a"])
     with pytest.raises(PulsarException, match=f"startingTime of {topic} is .* ms ahead"):
         make(startingTime=int(time.time() * 1000) + 60_000).begin()
+
+
+@pytest.mark.parametrize("more", [[], [b"c"]], ids=["alone", "before a message"])
+@pytest.mark.parametrize(
+    "said",
+    [{"num_messages_in_batch": 1}, {"encryption_keys": [EncryptionKeys(key="k", value=b"v")]}],
+    ids=["corrupt", "encrypted"],
+)
+def test_an_entry_at_the_starting_time_that_cannot_be_read_is_where_the_stream_begins(  # noqa: PLR0913 - fixtures
+    broker: Broker, traffic: Traffic, topic: str, make: Make, said: dict[str, Any], more: list[bytes]
+) -> None:
+    before = traffic.send(topic, ["a"])
+    with RawProducer(broker.service_url, topic) as raw:
+        time_between = a_time_between()
+        raw.send(b"?", **said)
+        for payload in more:
+            raw.send(payload)
+    begun = make(startingTime=time_between).begin()
+    assert begun.positions == {TopicName.parse(topic): behind(before)}
+
+
+def test_a_stream_begins_at_the_end_if_only_first_chunks_were_sent_since_the_starting_time(
+    broker: Broker, traffic: Traffic, topic: str, make: Make
+) -> None:
+    traffic.send(topic, ["a"])
+    with RawProducer(broker.service_url, topic) as raw:
+        time_between = a_time_between()
+        raw.first("b")
+        stream = make(startingTime=time_between)
+        start = stream.begin()
+        raw.second("b")
+    assert read(broker, stream.spans(start, stream.latest(start, is_limited=False))) == [b"bB"]
+
+
+def a_time_between() -> int:
+    """Return a time after what was published before, and before what is published from now on."""
+    time_between = int(time.time() * 1000) + 1
+    while time.time() * 1000 <= time_between + 1:
+        pass
+    return time_between
