@@ -402,14 +402,17 @@ def _written_key(metadata: Any) -> object:  # noqa: ANN401 - the key may be byte
 
 
 def key_of(message: Message) -> bytes | None:
-    """Return the key as it was given, decoded if it travels in base 64; None if the message has none."""
+    """Return the key as it was given, decoded if it travels in base 64; None if the message has none.
+
+    Raise ValueError if it should be in base 64 and is not.
+    """
     own = message._own()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if own.null_partition_key or not (own.partition_key_b64_encoded or own.HasField("partition_key")):
         return None
     key = _written_key(own)
     if not isinstance(key, str):
         key = readable(own).partition_key
-    return b64decode(key) if own.partition_key_b64_encoded else key.encode()
+    return b64decode(key, validate=True) if own.partition_key_b64_encoded else key.encode()
 
 
 def table_update_of(message: Message) -> tuple[str | None, bool]:

@@ -95,7 +95,7 @@ class KeyValueSchema(Schema):
         if not isinstance(message, Message):
             return self.decode(data) if data or not is_null else None
         if self._encoding is KeyValueEncodingType.SEPARATED:
-            key, value = key_of(message), None if is_null else data
+            key, value = self._key_of(message), None if is_null else data
         elif is_null:
             return None
         else:
@@ -116,6 +116,12 @@ class KeyValueSchema(Schema):
     def is_separated(self) -> bool:
         """Return whether the key is the message's key."""
         return self._encoding is KeyValueEncodingType.SEPARATED
+
+    def _key_of(self, message: Message) -> bytes | None:
+        try:
+            return key_of(message)
+        except ValueError as fault:
+            raise UndecodableMessage(f"{self!r} cannot decode this key: {fault}") from fault
 
     def _split(self, data: bytes) -> tuple[bytes | None, bytes | None]:
         try:

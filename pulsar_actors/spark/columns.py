@@ -11,6 +11,7 @@ once, and Arrow repeats it.
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -374,11 +375,14 @@ _ENTRY_ZERO: Final = len(MessageIdData(ledgerId=0, entryId=0).SerializeToString(
 
 
 def _key(own: OwnMetadata) -> bytes | None:
-    """Return the bytes of the key."""
+    """Return the bytes of the key: as they are stored, if they should be in base 64 and are not."""
     if not own.HasField("partition_key"):
         return None
     key = readable(own).partition_key
-    return b64decode(key) if own.partition_key_b64_encoded else key.encode()
+    if own.partition_key_b64_encoded:
+        with suppress(ValueError):
+            return b64decode(key, validate=True)
+    return key.encode()
 
 
 def _ordering_key(own: OwnMetadata) -> bytes | None:

@@ -14,6 +14,7 @@ import pulsar_actors as pulsar
 from pulsar_actors import schema as ours
 from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetSchema
+from tests.support.raw_producer import RawProducer
 
 EARLIEST = pulsar.InitialPosition.Earliest
 SEPARATED = ours.KeyValueEncodingType.SEPARATED
@@ -181,6 +182,20 @@ def test_a_null_key_is_marked_for_java(client: pulsar.Client, *, batching: bool)
     client.create_producer("t", schema=schema, batching_enabled=batching).send((None, 1))
     message = client.subscribe("t", "s", schema=schema, initial_position=EARLIEST).receive(SOON)
     assert message._own().null_partition_key
+
+
+@pytest.mark.parametrize("key", ["x", "eA=!"])
+def test_a_key_that_is_no_base_64_although_it_says_so_cannot_be_decoded(
+    broker: EmbeddedBroker, client: pulsar.Client, key: str
+) -> None:
+    schema = ours.KeyValueSchema(ours.StringSchema(), ours.StringSchema(), SEPARATED)
+    consumer = client.subscribe("t", "s", schema=schema)
+    with RawProducer(broker.service_url, "t") as raw:
+        raw.send(b"v", partition_key=key, partition_key_b64_encoded=True)
+    message = consumer.receive(SOON)
+    with pytest.raises(pulsar.UndecodableMessage, match="cannot decode this key"):
+        message.value()
+    assert (message.partition_key(), message.data()) == (key, b"v")
 
 
 def test_a_subclass_with_its_own_decode_decodes_messages(client: pulsar.Client) -> None:

@@ -104,6 +104,12 @@ def test_each_row_has_the_fields_of_its_message_whatever_entries_it_is_read_with
                 check(row, message)
 
 
+@pytest.mark.parametrize(("key", "expected"), [("eA==", b"x"), ("x", b"x"), ("eA=!", b"eA=!"), ("", b"")])
+def test_a_key_that_is_no_base_64_although_it_says_so_is_its_bytes(key: str, expected: bytes) -> None:
+    entry = contents(single(1, partition_key=key, partition_key_b64_encoded=True))
+    assert [row["__key"] for row in rows_of(entry)] == [expected]
+
+
 @given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 30))
 def test_a_clipped_entry_has_the_messages_from_the_start_up_to_the_end(size: int, start: int, end: int) -> None:
     whole = sent(7, [(b"", {})] * size, None)
