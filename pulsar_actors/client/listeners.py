@@ -27,7 +27,7 @@ class ListenerRunner:
     `messages_arrived`. So one of the two sees the other (the rule "append, then look" of `runtime/loop.py`).
     """
 
-    __slots__ = ("_busy", "_listener", "_name", "_paused", "_source", "_worker")
+    __slots__ = ("_busy", "_listener", "_name", "_paused", "_request", "_source", "_worker")
 
     def __init__(self, worker: Worker, listener: ListenerFunction, name: str) -> None:
         self._worker = worker
@@ -36,6 +36,7 @@ class ListenerRunner:
         self._busy = False
         self._paused = True
         self._source: tuple[weakref.ref[Any], ReceiverQueueBase] | None = None
+        self._request: SlimFuture[None] | None = None  # completed when a message has come that was asked for
 
     def start(self, handle: object, receiver_queue: ReceiverQueueBase, *, paused: bool = False) -> None:
         """Call the listener from now on, with this consumer or reader and the messages of its queue."""
@@ -78,10 +79,11 @@ class ListenerRunner:
             self._request_one(receiver_queue)
 
     def _request_one(self, receiver_queue: ReceiverQueueBase) -> None:
-        """Ask the broker for a message: a queue of size 0 prefetches none."""
-        waiter: SlimFuture[None] = SlimFuture()
-        waiter.add_done_callback(lambda _: self.messages_arrived())
-        receiver_queue.wait(waiter)
+        """Ask the broker for a message, unless one is still to come: a queue of size 0 prefetches none."""
+        if self._request is None or self._request.done():
+            self._request = SlimFuture()
+            self._request.add_done_callback(lambda _: self.messages_arrived())
+            receiver_queue.wait(self._request)
 
     def _call(self, handle: object, message: object) -> None:
         try:

@@ -164,6 +164,17 @@ def test_without_a_queue_it_does_not_ask_while_it_is_paused() -> None:
     assert bench.queue.waiters == []
 
 
+def test_without_a_queue_it_asks_once_however_often_it_is_paused() -> None:
+    bench = Bench(prefetches=False)
+    bench.runner.start(bench, bench.queue)
+    bench.worker.work()
+    for _ in range(3):
+        bench.runner.pause()
+        bench.runner.resume()
+        bench.worker.work()
+    assert len(bench.queue.waiters) == 1
+
+
 class Handle:
     """Whatever a user holds."""
 
