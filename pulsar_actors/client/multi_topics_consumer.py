@@ -221,7 +221,7 @@ class MultiTopicsReader(MultiTopicsHandle, Reader):
 
         For a non-persistent topic, only messages that have arrived count, because brokers do not keep its messages.
         """
-        if self._receiver_queue.has_messages:
+        if self._receiver_queue.has_messages or self._receiver.has_given_back:
             return True
         lasts = self._get_last_messages()
         return any(self._leaves(topic, last) for topic, last in lasts.items()) or self._receiver_queue.has_messages

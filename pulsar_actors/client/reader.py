@@ -39,6 +39,8 @@ class Reader(ReceivingHandle):
 
         For a non-persistent topic, only messages that have arrived count, because brokers do not keep its messages.
         """
+        if self._receiver.has_given_back:
+            return True
         if self._receiver_queue.queued or not self._single_state.machine.messages.trackers.start.persistent:
             return self._receiver_queue.queued > 0
         return leaves_messages(self._single_state, self._get_last_message()) or self._receiver_queue.queued > 0

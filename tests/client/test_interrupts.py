@@ -117,6 +117,30 @@ def test_an_interrupted_call_for_many_loses_no_message(client: pulsar.Client, qu
         assert [one.data() for one in consumer.receive_many(10, int(1000 * SOON))] == [round_]
 
 
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_the_messages_of_an_interrupted_call_for_many_are_available(
+    broker: EmbeddedBroker, client: pulsar.Client, partitions: int
+) -> None:
+    class Interrupting(pulsar.ReaderInterceptor):
+        is_first = True
+
+        def before_read(self, reader: Any, message: pulsar.Message) -> pulsar.Message:
+            if self.is_first:
+                self.is_first = False
+                raise KeyboardInterrupt
+            return message
+
+    if partitions:
+        topics.create_partitioned(broker, "t", partitions)
+    client.create_producer("t").send(b"a")
+    reader = client.create_reader("t", pulsar.MessageId.earliest, interceptors=[Interrupting()])
+    with pytest.raises(KeyboardInterrupt):
+        reader.read_many(10, MILLISECONDS)
+    assert reader.has_message_available()
+    assert [one.data() for one in reader.read_many(10, MILLISECONDS)] == [b"a"]
+    assert not reader.has_message_available()
+
+
 def test_an_interrupted_send_of_many_sends_what_is_in_the_queue_and_no_more(
     broker: EmbeddedBroker, client: pulsar.Client
 ) -> None:
