@@ -18,6 +18,7 @@ from typing import Any
 from pulsar_actors.asyncio.completions import Completions
 from pulsar_actors.client.interceptors import ConsumerEventListener
 from pulsar_actors.client.message import Message
+from pulsar_actors.client.receiving import MessageReceiver
 from pulsar_actors.exceptions import AlreadyClosed, TopicTerminated
 from pulsar_actors.runtime.log import LOG
 
@@ -89,12 +90,13 @@ def _is_cancelled() -> bool:
 class MessageListener(ListenerTask):
     """Calls a listener with the messages of a consumer or reader, until it is closed or its topic is read to the end.
 
-    `receive` returns the next message.
+    `receive` returns the next message, which has not passed the interceptors of the receiver.
     """
 
     def __init__(
         self,
         handle: object,
+        receiver: MessageReceiver,
         receive: Callable[[], Awaitable[Message]],
         listener: Callable[..., object],
         *,
@@ -102,6 +104,7 @@ class MessageListener(ListenerTask):
     ) -> None:
         super().__init__(listener, repr(handle))
         self._handle = handle
+        self._receiver = receiver
         self._receive = receive
         if not is_paused:
             self._wake_up.set()
@@ -122,13 +125,15 @@ class MessageListener(ListenerTask):
                 message = await self._receive()
             except (AlreadyClosed, TopicTerminated):
                 return
-            except Exception:  # noqa: BLE001 - an interceptor's, or the error that has ended the consumer
+            except Exception:  # noqa: BLE001 - the error that has ended the consumer
                 LOG.exception("%s receives nothing more", self._name)
                 return
-            await self._wake_up.wait()  # it may have been paused meanwhile
             if self._is_stopped:
                 return
-            await self._call(self._handle, message)
+            if self._wake_up.is_set():
+                await self._call(self._handle, self._receiver.intercepted(message))
+            else:  # it was paused meanwhile, and a seek may make the message void before it goes on
+                self._receiver.give_back([message])
 
 
 class UpdatesListener(ListenerTask):

@@ -18,8 +18,8 @@ from pulsar_actors.client.handle import state_of
 from pulsar_actors.client.message import Message, unknown_schema_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
+from pulsar_actors.client.receiving import ReceivedBatch, check_most, receiver_of
 from pulsar_actors.client.receiving import ReceivingHandle as SyncReceivingHandle
-from pulsar_actors.client.receiving import check_most, receiver_of
 from pulsar_actors.client.stats import ConsumerStats
 from pulsar_actors.client.validation import LONGEST_MS, optional, whole_number
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidConfiguration, Timeout, TopicTerminated
@@ -52,7 +52,7 @@ class ReceivingHandle(Handle[R]):
         self._in_a_row = 0
         self._listener: MessageListener | None = None
         if listener is not None:
-            self._listener = MessageListener(self, self._next_message, listener, is_paused=is_paused)
+            self._listener = MessageListener(self, self._receiver, self._next_message, listener, is_paused=is_paused)
             binding.add_listener(self._listener)
 
     async def seek(self, messageid: MessageId | int) -> None:
@@ -94,7 +94,7 @@ class ReceivingHandle(Handle[R]):
 
     async def _receive(self, timeout_millis: int | None) -> Message:
         self._refuse_listener()
-        return await self._next_message(timeout_millis)
+        return self._receiver.intercepted(await self._next_message(timeout_millis))
 
     def _refuse_listener(self) -> None:
         if self._listener is not None:
@@ -118,7 +118,7 @@ class ReceivingHandle(Handle[R]):
                 message = await self._wait(deadline, self._receiver.take_now)
             if message is None or (self._needs_writer and not await self._has_schemas_of([message], deadline)):
                 raise Timeout(f"no message came to {self._handle!r} within {timeout_millis} ms")
-        return self._receiver.intercepted(message)
+        return message
 
     async def _receive_many(self, most: int, timeout_millis: int | None) -> list[Message]:
         if asyncio.get_running_loop() is not self._loop:
@@ -148,21 +148,20 @@ class ReceivingHandle(Handle[R]):
             self._binding.completions()  # raises
         self._refuse_listener()
         deadline = self._loop.time() + policy.timeout_ms / 1000 if policy.timeout_ms > 0 else None
-        messages: list[Message] = []
-        size = 0
+        batch = ReceivedBatch(self._receiver_queue, policy)
         try:
-            while not policy.is_filled_by(len(messages), size):
+            while not batch.is_filled:
                 message = self._receiver.take_now() or await self._wait(deadline, self._receiver.take_now)
                 if message is None:
                     break
-                messages.append(message)
-                size += len(message.data())
+                batch.add(message)
         except (AlreadyClosed, InternalError, TopicTerminated):
-            if not messages:  # where there are some, the next call raises it
+            if not batch.messages:  # where there are some, the next call raises it
                 raise
         except asyncio.CancelledError:
-            self._receiver.give_back(messages)
+            self._receiver.give_back(batch.messages)
             raise
+        messages = batch.valid_messages()
         if self._needs_writer:
             await self._has_schemas_of(messages, None)
         return [self._receiver.intercepted(message) for message in messages]

@@ -15,7 +15,7 @@ from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.handle import Handle
 from pulsar_actors.client.listeners import EventCaller
-from pulsar_actors.client.message import Message, ack_key_of
+from pulsar_actors.client.message import Message, stored_entry_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerBatchReceivePolicy
 from pulsar_actors.client.stats import ConsumerStats
@@ -30,7 +30,7 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.consumer_events import GetLastMessageId, LastMessage, Seek
 from pulsar_actors.machines.incoming_entries import Skipped
-from pulsar_actors.machines.trackers.entry_map import EntryKey
+from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.consumer_actor import RunAfter, ServeReceiveFutures
 from pulsar_actors.runtime.engine import Engine
@@ -228,8 +228,7 @@ class MessageReceiver:
     @property
     def has_given_back(self) -> bool:
         """True if there is a message that a call has given back, and that no seek has made void."""
-        still_delivers = self._receiver_queue.still_delivers
-        return any(still_delivers(one.topic_name(), ack_key_of(one)[1]) for one in self.interrupted_batch)
+        return any(self._receiver_queue.still_delivers(*_origin_of(one)) for one in self.interrupted_batch)
 
     def wait_for(self, take: Callable[[], T | None], timeout_millis: int | None) -> T:
         """Wait until `take` returns a value; without a limit if there is no timeout."""
@@ -253,24 +252,22 @@ class MessageReceiver:
         self._refuse_listener()
         self._engine.refuse_on_io_thread(f"receiving from {self._what}", "receive_async()")
         deadline = self._now() + policy.timeout_ms / 1000 if policy.timeout_ms > 0 else None
-        messages: list[Message] = []
-        size = 0
+        batch = ReceivedBatch(self._receiver_queue, policy)
         try:
-            while not policy.is_filled_by(len(messages), size):
+            while not batch.is_filled:
                 message = self._take_interrupted()
                 if message is None:
                     message = self._wait(self._take, deadline)
-                messages.append(message)
-                size += len(message.data())
+                batch.add(message)
         except Timeout:
             pass
         except (AlreadyClosed, InternalError, TopicTerminated):
-            if not messages:  # where there are some, the next call raises it
+            if not batch.messages:  # where there are some, the next call raises it
                 raise
         except KeyboardInterrupt:
-            self.interrupted_batch[:0] = messages
+            self.interrupted_batch[:0] = batch.messages
             raise
-        return messages
+        return batch.valid_messages()
 
     def receive_batch_async(self, policy: ConsumerBatchReceivePolicy) -> Future[list[Message]]:
         """Return a future of messages, as many as the policy says, or fewer at its timeout."""
@@ -294,8 +291,7 @@ class MessageReceiver:
             message = self.interrupted_batch.pop(0)
         except IndexError:  # another caller was faster
             return None
-        is_valid = self._receiver_queue.still_delivers(message.topic_name(), ack_key_of(message)[1])
-        return message if is_valid else None
+        return message if self._receiver_queue.still_delivers(*_origin_of(message)) else None
 
     def _take(self) -> Message | None:
         message: Message | None = self._receiver_queue.take()
@@ -394,6 +390,44 @@ class InterceptedMessageReceiver(MessageReceiver):
         return self._interceptors.apply(self._handle(), message)
 
 
+class ReceivedBatch:
+    """The messages of one call of `batch_receive`. A seek during the call makes those before it void."""
+
+    __slots__ = ("_origins", "_policy", "_receiver_queue", "_size", "messages")
+
+    def __init__(self, receiver_queue: ReceiverQueueBase, policy: ConsumerBatchReceivePolicy) -> None:
+        self.messages: list[Message] = []
+        self._receiver_queue = receiver_queue
+        self._policy = policy
+        self._size = 0
+        self._origins: set[tuple[str, Generation]] = set()
+
+    @property
+    def is_filled(self) -> bool:
+        """True once there are as many messages as the policy says."""
+        return self._policy.is_filled_by(len(self.messages), self._size)
+
+    def add(self, message: Message) -> None:
+        """Add a message. If it is the first of a generation, there may have been a seek before it."""
+        origin = _origin_of(message)
+        if origin not in self._origins:
+            self._drop_void()
+            self._origins.add(origin)
+        self.messages.append(message)
+        self._size += len(message.data())
+
+    def valid_messages(self) -> list[Message]:
+        """Return the messages that no seek has made void."""
+        self._drop_void()
+        return self.messages
+
+    def _drop_void(self) -> None:
+        self._origins = {one for one in self._origins if self._receiver_queue.still_delivers(*one)}
+        left = [one for one in self.messages if _origin_of(one) in self._origins]
+        if len(left) < len(self.messages):
+            self.messages, self._size = left, sum(len(one.data()) for one in left)
+
+
 class BatchReceiveFuture(OwnedFuture[list[Message]]):
     """The future of one call of `batch_receive_async`. The loop calls `expire` when the policy's time is up.
 
@@ -405,16 +439,14 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
     def __init__(self, receiver_queue: ReceiverQueueBase, policy: ConsumerBatchReceivePolicy) -> None:
         super().__init__()
         self._receiver_queue = receiver_queue
-        self._policy = policy
-        self._messages: list[Message] = []
-        self._size = 0
+        self._batch = ReceivedBatch(receiver_queue, policy)
         self._is_late = False
         self._next: Future[Any] = receiver_queue.receive_future()
         self._next.add_done_callback(self._came)
 
     def cancel(self) -> bool:
         """Cancel the future; False if it has messages already."""
-        if self._messages or not self._next.cancel():
+        if self._batch.messages or not self._next.cancel():
             return False
         is_cancelled = super().cancel()
         self.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
@@ -424,7 +456,7 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
         """Complete the future with the messages that it has, and one that is being fetched."""
         self._is_late = True
         if not self.done() and self._next.cancel():
-            settle(self, self._messages)
+            settle(self, self._batch.valid_messages())
 
     def _came(self, future: "Future[Any]") -> None:
         try:
@@ -432,13 +464,12 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
         except CancelledError:
             return
         except Exception as error:  # noqa: BLE001 - no more messages will come
-            settle(self, self._messages or error)  # where there are some, the next call raises it
+            settle(self, self._batch.valid_messages() or error)  # where there are some, the next call raises it
             return
         while message is not None:
-            self._messages.append(message)
-            self._size += len(message.data())
-            if self._is_late or self._policy.is_filled_by(len(self._messages), self._size):
-                settle(self, self._messages)
+            self._batch.add(message)
+            if self._is_late or self._batch.is_filled:
+                settle(self, self._batch.messages)
                 return
             message = self._receiver_queue.take()
         self._next = self._receiver_queue.receive_future(ahead=True)
@@ -473,6 +504,11 @@ class InterceptedFuture(OwnedFuture[Any]):
             settle(self, error)
         else:
             self._event_caller.call_without_handle(lambda: settle(self, self._make(inner.result())))
+
+
+def _origin_of(message: Message) -> tuple[str, Generation]:
+    entry = stored_entry_of(message)
+    return entry.topic, entry.generation
 
 
 def seek_target(given: object) -> Any:  # noqa: ANN401 - an id of the wire or a time

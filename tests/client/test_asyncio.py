@@ -355,6 +355,23 @@ def test_a_cancelled_batch_receive_leaves_its_messages(broker: EmbeddedBroker, t
     run(main)
 
 
+def test_a_seek_during_a_batch_receive_voids_what_it_had(broker: EmbeddedBroker, topic: str, run: Run) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            policy = ConsumerBatchReceivePolicy(3, -1, -1)
+            consumer = await client.subscribe(topic, "s", batch_receive_policy=policy)
+            async with await client.create_producer(topic) as producer:
+                receiving = asyncio.ensure_future(consumer.batch_receive())
+                await producer.send(b"a")
+                await producer.send(b"b")
+                await happens(lambda: consumer.stats().received == 2)
+                await consumer.seek(MessageId.earliest)
+                await producer.send(b"c")
+                assert [message.data() for message in await receiving] == [b"a", b"b", b"c"]
+
+    run(main)
+
+
 def test_acks_nacks_and_questions(broker: EmbeddedBroker, topic: str, run: Run) -> None:
     async def main() -> None:
         async with aio.Client(broker.service_url) as client:

@@ -92,6 +92,32 @@ def test_a_paused_listener_is_called_later(broker: EmbeddedBroker, topic: str, r
     run(main)
 
 
+def test_a_message_that_comes_in_a_pause_is_kept_unless_a_seek_voids_it(
+    broker: EmbeddedBroker, topic: str, run: Run
+) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            heard: list[bytes] = []
+            consumer = await client.subscribe(
+                topic, "s", message_listener=lambda _, message: heard.append(message.data())
+            )
+            await send_all(client, topic, b"a")
+            await happens(lambda: heard == [b"a"])
+            for number, payload in ((2, b"b"), (3, b"c")):
+                consumer.pause_message_listener()  # while it waits for this message
+                await send_all(client, topic, payload)
+                await happens(lambda number=number: consumer.stats().received == number)
+                assert payload not in heard
+                if number == 3:
+                    heard.clear()
+                    await consumer.seek(MessageId.earliest)
+                consumer.resume_message_listener()
+                await happens(lambda payload=payload: payload in heard)
+                assert heard[:number] == [b"a", b"b", b"c"][:number]
+
+    run(main)
+
+
 @pytest.mark.parametrize("closing", ["consumer", "client"])
 def test_a_close_waits_for_the_call_that_runs(broker: EmbeddedBroker, topic: str, run: Run, closing: str) -> None:
     async def main() -> None:

@@ -79,6 +79,21 @@ def bench() -> Bench:
     return Bench()
 
 
+def test_a_seek_during_a_batch_receive_voids_what_it_had(bench: Bench) -> None:
+    def seek() -> None:
+        bench.queue.clear(bench.queue.generation.sought())
+
+    bench.arrive(b"a", b"b")
+    bench.later(seek, lambda: bench.arrive(b"b", b"c"))
+    assert bench.batch(3) == [b"b", b"c"]
+    bench.arrive(b"d")
+    bench.later(seek)
+    assert bench.batch(3) == []
+    bench.arrive(b"e", b"f")
+    bench.later(seek, lambda: bench.arrive(b"ef"))
+    assert bench.batch(size=3) == [b"ef"], "what is void still counts"
+
+
 def many(bench: Bench, most: int = 10, timeout: int | None = 0) -> list[bytes]:
     return [message.data() for message in bench.receiving.receive_many(most, timeout)]
 
@@ -397,6 +412,16 @@ def test_it_can_be_cancelled_until_it_has_a_message(
         until(lambda: not begun.cancel() and consumer.stats().received == 1)
         sends(producer, b"b")
         assert [one.data() for one in begun.result(PATIENCE)] == [b"a", b"b"]
+
+
+def test_a_seek_voids_what_it_had(client: pulsar.Client, producer: pulsar.Producer, topic: str) -> None:
+    with client.subscribe(topic, "s", batch_receive_policy=policy(4)) as consumer:
+        received = consumer.batch_receive_async()
+        sends(producer, b"a", b"b", b"c")
+        until(lambda: consumer.stats().received == 3)
+        consumer.seek(pulsar.MessageId.earliest)
+        sends(producer, b"d")
+        assert [one.data() for one in received.result(PATIENCE)] == [b"a", b"b", b"c", b"d"]
 
 
 def test_the_end_gives_what_there_was_and_the_next_call_says_why(
