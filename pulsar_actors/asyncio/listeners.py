@@ -163,8 +163,8 @@ class UpdatesListener(ListenerTask):
     async def called_with_values(self) -> None:
         """Wait until the listener was called with the first values; raise the error that it raises."""
         self._has_all_values = True
-        if not self._values_left and not self._called_with_values.done():
-            self._called_with_values.set_result(None)
+        if not self._values_left:
+            self._end_first_calls(None)
         await self._called_with_values
 
     def add(self, update: "_Update") -> None:
@@ -185,20 +185,27 @@ class UpdatesListener(ListenerTask):
                     await self._call(update.key, update.value)
             if not self._is_stopped:
                 self._wake_up.clear()
-        if not self._called_with_values.done():
-            self._called_with_values.set_exception(AlreadyClosed(f"{self._name} is closed"))
-            self._called_with_values.exception()  # nobody needs to wait for it
+        self._end_first_calls(AlreadyClosed(f"{self._name} is closed"))
 
     async def _call_with_value(self, update: "_Update") -> None:
         try:
             await called(self._listener, update.key, update.value)
-        except Exception as error:  # noqa: BLE001 - it is the caller's
-            self._called_with_values.set_exception(error)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the caller's
             self.stop()
+            self._end_first_calls(error)
             return
         self._values_left -= 1
-        if self._has_all_values and not self._values_left and not self._called_with_values.done():
+        if self._has_all_values and not self._values_left:
+            self._end_first_calls(None)
+
+    def _end_first_calls(self, error: BaseException | None) -> None:
+        if self._called_with_values.done():
+            return
+        if error is None:
             self._called_with_values.set_result(None)
+        else:
+            self._called_with_values.set_exception(error)
+            self._called_with_values.exception()  # nobody needs to wait for it
 
 
 class _Update:

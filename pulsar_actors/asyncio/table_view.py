@@ -1,5 +1,6 @@
 """The `TableView` of asyncio."""
 
+import weakref
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
@@ -8,6 +9,7 @@ from pulsar_actors.asyncio.handle import ClosedAtEnd
 from pulsar_actors.asyncio.listeners import UpdatesListener, called
 from pulsar_actors.client.history import History
 from pulsar_actors.client.table_view import TableView as SyncTableView
+from pulsar_actors.client.table_view import updates_of
 from pulsar_actors.client.validation import callback as check_callback
 
 _callback = check_callback("a key and its value")
@@ -23,7 +25,7 @@ class TableView(ClosedAtEnd):
     def __init__(self, view: SyncTableView, binding: LoopBinding) -> None:
         self._view = view
         self._binding = binding
-        self._listeners: list[UpdatesListener] = []
+        self._listeners: weakref.WeakSet[UpdatesListener] = weakref.WeakSet()  # those that have ended are not kept
         binding.completions()
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - the schema decides
@@ -79,10 +81,11 @@ class TableView(ClosedAtEnd):
 
         A call of a listener that is running comes to its end first, except if it is this one.
         """
-        for listener in self._listeners:
+        listeners = list(self._listeners)
+        for listener in listeners:
             listener.stop()
         await self._binding.in_thread(self._view.close)
-        for listener in self._listeners:
+        for listener in listeners:
             await listener.wait()
 
     # Like a dict.
@@ -119,11 +122,12 @@ class TableView(ClosedAtEnd):
     ) -> None:
         _callback("callback", callback)
         listener = UpdatesListener(self._binding.completions(), callback, repr(self._view))
-        self._listeners.append(listener)
+        self._listeners.add(listener)
         self._binding.add_listener(listener)
         try:
             await self._binding.in_thread(lambda: listener.listen(begin))
             await listener.called_with_values()
         except BaseException:
             listener.stop()
+            updates_of(self._view).remove_listener(listener.post)
             raise

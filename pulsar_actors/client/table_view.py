@@ -182,6 +182,11 @@ class TableView(Closeable):
             raise copy_error(self._state.closed)
 
 
+def updates_of(view: TableView) -> TableViewUpdates:
+    """Return the updates of a view, for listeners that end before it."""
+    return view._updates  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
 def create_table_view(
     context: ClientContext, open_handles: OpenHandles, options: TableViewOptions, client: object
 ) -> TableView:

@@ -116,6 +116,12 @@ class TableViewUpdates:
         queue.is_ready = True
         self._worker.submit(self._call_listeners)
 
+    def remove_listener(self, listener: TableViewListener) -> None:
+        """Drop a listener before the next update."""
+        for queue in tuple(self._listeners):
+            if queue.listener == listener:
+                queue.is_ended = True
+
     def _on_worker(self, call: Callable[[], T], what: str) -> T:
         if self._worker.is_here():
             return call()

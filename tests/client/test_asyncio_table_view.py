@@ -1,7 +1,9 @@
 """Table views of asyncio."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +133,86 @@ def test_an_error_in_the_first_calls_is_raised_and_a_later_one_logged(
 
     run(main)
     assert "for c" in caplog.text
+
+
+def test_a_listener_whose_own_code_is_cancelled_does_not_hold_up_the_caller(
+    broker: EmbeddedBroker, topic: str, run: Run
+) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            await put(client, topic, ("a", b"1"))
+            view = await client.create_table_view(topic)
+
+            async def cancel_own_task(_: str, __: bytes) -> None:
+                task = asyncio.ensure_future(asyncio.sleep(SOON))
+                task.cancel()
+                await task
+
+            calling = asyncio.ensure_future(view.for_each_and_listen(cancel_own_task))
+            await asyncio.wait({calling}, timeout=SOON)
+            assert calling.cancelled()
+            found: list[str] = []
+            await view.for_each_and_listen(lambda key, _: found.append(key))
+            assert found == ["a"]
+
+    run(main)
+
+
+def test_a_caller_that_is_cancelled_leaves_no_error_of_its_listener(
+    broker: EmbeddedBroker, topic: str, run: Run
+) -> None:
+    async def main() -> None:
+        reported: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with aio.Client(broker.service_url) as client:
+            await put(client, topic, ("a", b"1"))
+            view = await client.create_table_view(topic)
+            begun, go_on = asyncio.Event(), asyncio.Event()
+
+            async def fail_later(_: str, __: bytes) -> None:
+                begun.set()
+                await go_on.wait()
+                raise ValueError("of the listener")
+
+            calling = asyncio.ensure_future(view.for_each_and_listen(fail_later))
+            await begun.wait()
+            calling.cancel()
+            await asyncio.wait({calling}, timeout=SOON)
+            go_on.set()
+            await view.close()
+            del view, calling
+        gc.collect()
+        assert reported == []
+
+    run(main)
+
+
+def test_listeners_that_fail_in_the_first_calls_are_not_kept(broker: EmbeddedBroker, topic: str, run: Run) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            await put(client, topic, ("a", b"1"))
+            view = await client.create_table_view(topic)
+            failed: list[weakref.ref[Any]] = []
+
+            async def listen_in_vain() -> None:
+                def fail(_: str, __: bytes) -> None:
+                    raise ValueError("of the listener")
+
+                failed.append(weakref.ref(fail))
+                with pytest.raises(ValueError, match="of the listener"):
+                    await view.for_each_and_listen(fail)
+
+            def all_are_gone() -> bool:
+                gc.collect()
+                return all(one() is None for one in failed)
+
+            for _ in range(3):
+                await listen_in_vain()
+            await put(client, topic, ("b", b"1"))
+            await view.refresh()
+            await happens(all_are_gone)
+
+    run(main)
 
 
 def test_a_listener_may_close_its_view_and_the_client_ends_the_others(
