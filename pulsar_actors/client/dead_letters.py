@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pulsar_actors.client.acknowledge import (
     Acknowledger,
@@ -28,17 +28,24 @@ from pulsar_actors.client.create_producer import (
     partition_metadata_request,
     start_producer,
 )
-from pulsar_actors.client.message import Message, new_messages
+from pulsar_actors.client.message import Message, new_messages, unknown_schema_of, written_schema_of
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.open_handles import WeakCollection
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.client.producer_state import AnySendingState
-from pulsar_actors.client.schema import BYTES
+from pulsar_actors.client.schema import BYTES, BytesSchema, Schema
 from pulsar_actors.client.validation import LONGEST_MS, whole_number
 from pulsar_actors.client.validation import properties as check_properties
-from pulsar_actors.exceptions import InternalError, PulsarException, Timeout
+from pulsar_actors.exceptions import (
+    AuthorizationError,
+    InternalError,
+    OperationNotSupported,
+    PulsarException,
+    Timeout,
+    TopicNotFound,
+)
 from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.trackers.dead_letters import (
     Origin,
@@ -51,11 +58,15 @@ from pulsar_actors.machines.trackers.subscribed_topics import with_text
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import SlimFuture, settle
 from pulsar_actors.runtime.opened_entry import OpenedEntry, open_entry
+from pulsar_actors.runtime.schema_versions import SchemaVersions, StoredSchema
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from pulsar_actors.wire.PulsarApi_pb2 import KeyValue
+from pulsar_actors.wire.PulsarApi_pb2 import Schema as SchemaData
 from pulsar_actors.wire.topic_name import TopicName
 
 ProducerFuture = SlimFuture[Producer]
+SchemaKey: TypeAlias = tuple[int, bytes, tuple[tuple[str, str], ...]]
 
 
 class LetterOptions(ProducerOptions):
@@ -70,6 +81,35 @@ class LetterOptions(ProducerOptions):
         return True
 
 
+class WrittenSchema(BytesSchema):
+    """The schema that a message was written with. A letter has the bytes of the message, so nothing is encoded."""
+
+    def __init__(self, stored: StoredSchema) -> None:
+        self._stored = stored
+
+    def announced(self) -> SchemaData:
+        """Return the definition as the brokers of the original's topic keep it."""
+        stored = self._stored
+        return SchemaData(
+            name="",
+            schema_data=stored.data,
+            type=cast("SchemaData.Type.ValueType", stored.type),
+            properties=[KeyValue(key=key, value=value) for key, value in stored.properties.items()],
+        )
+
+
+def letter_options(topic: str, options: ConsumerOptions) -> ProducerOptions:
+    """Make the options of the producer of a consumer's letters."""
+    options_class = ProducerOptions if options.crypto_key_reader is None else LetterOptions
+    return options_class(
+        topic=topic,
+        schema=options.schema,
+        max_pending_messages=0,
+        max_pending_messages_across_partitions=0,
+        chunking_enabled=True,
+    )
+
+
 class LazyProducer:
     """A producer that sends received messages to one other topic. It is created for the first such message.
 
@@ -78,36 +118,33 @@ class LazyProducer:
     The producer ends with its consumer, which has the only reference to it. `producers` is the client's list of
     producers.
 
-    Messages are sent one by one, because a batch has no delivery time; in chunks if they are large, because the
-    original may have been chunked; and with the consumer's schema. The send queue has no limit, because the program has
-    these messages in memory already. Any thread may use this object. It keeps neither the consumer nor the client
-    alive.
+    Messages are sent one by one, because a batch has no delivery time; and in chunks if they are large, because the
+    original may have been chunked. The send queue has no limit, because the program has these messages in memory
+    already. Any thread may use this object. It keeps neither the consumer nor the client alive.
+
+    A letter has the consumer's schema. If that decodes a payload with the schema that it was written with, the letter
+    has the latter, as in the Java client, and there is another producer for each such schema.
     """
 
-    __slots__ = ("_context", "_initial_subscription", "_lock", "_options", "_pending", "_producer", "_producers")
+    __slots__ = (
+        "_context", "_initial_subscription", "_lock", "_of_written", "_options", "_pending", "_producer", "_producers",
+    )  # fmt: skip
 
     def __init__(
         self,
         context: ClientContext,
         producers: WeakCollection[Producer],
-        topic: str,
-        options: ConsumerOptions,
+        options: ProducerOptions,
         initial_subscription: str = "",
     ) -> None:
         self._context = context
         self._producers = producers
-        options_class = ProducerOptions if options.crypto_key_reader is None else LetterOptions
-        self._options = options_class(
-            topic=topic,
-            schema=options.schema,
-            max_pending_messages=0,
-            max_pending_messages_across_partitions=0,
-            chunking_enabled=True,
-        )
+        self._options = options
         self._initial_subscription = initial_subscription
         self._producer: Producer | None = None
         self._pending: ProducerFuture | None = None  # None once it has ended: its callbacks hold messages
         self._lock = context.engine.interleaving.lock()
+        self._of_written: dict[SchemaKey, LazyProducer] | None = None  # those for other schemas, if there are any
 
     @property
     def topic(self) -> str:
@@ -119,18 +156,50 @@ class LazyProducer:
     ) -> SlimFuture[MessageId]:
         """Send a message with these properties, and return a future of its new id."""
         done: SlimFuture[MessageId] = SlimFuture()
-        self._producer_future().add_done_callback(partial(_send_with, message, properties, deliver_at_ms, done))
+        send = partial(_send_with, message, properties, deliver_at_ms, done)
+        unknown = unknown_schema_of(message) if self._options.schema.needs_writer else None
+        if unknown is None:
+            self._send(message, send, done)
+        else:
+            schemas, topic, version = unknown
+            schemas.request(topic, version).add_done_callback(lambda _: self._send(message, send, done))
         return done
+
+    def _send(
+        self, message: Message, send: Callable[["Future[Producer]"], object], done: SlimFuture[MessageId]
+    ) -> None:
+        try:
+            self._for_schema_of(message).producer_future().add_done_callback(send)
+        except Exception as fault:  # noqa: BLE001 - a future's callback may not raise, and somebody waits
+            settle(done, fault)
+
+    def _for_schema_of(self, message: Message) -> "LazyProducer":
+        """Return the producer for the schema that a message was written with. It is known by now, or was refused."""
+        stored = _written_schema_if_needed(message, self._options.schema)
+        if stored is None:
+            return self
+        key = stored.type, stored.data, tuple(sorted(stored.properties.items()))
+        with self._lock:
+            if self._of_written is None:
+                self._of_written = {}
+            if key not in self._of_written:
+                options = self._options.replace(schema=WrittenSchema(stored))
+                self._of_written[key] = LazyProducer(
+                    self._context, self._producers, options, self._initial_subscription
+                )
+            return self._of_written[key]
 
     def close_soon(self) -> None:
         """Start the close, which sends pending messages first. `forward` is not called again."""
+        for other in tuple((self._of_written or {}).values()):
+            other.close_soon()
         pending = self._pending
         if pending is not None:
             pending.add_done_callback(_close_when_created)
         elif self._producer is not None:
             self._producer.close_soon()
 
-    def _producer_future(self) -> ProducerFuture:
+    def producer_future(self) -> ProducerFuture:
         """Return a future of the producer; the first call starts its creation."""
         future: ProducerFuture = SlimFuture()
         with self._lock:
@@ -177,6 +246,14 @@ class LazyProducer:
     def _settle(self, future: ProducerFuture, outcome: Producer | Exception) -> None:
         self._pending = None
         settle(future, outcome)
+
+
+def _written_schema_if_needed(message: Message, schema: Schema) -> StoredSchema | None:
+    """Return the schema that a message was written with, if its consumer's schema needs that, and can get it."""
+    try:
+        return written_schema_of(message) if schema.needs_writer else None
+    except (TopicNotFound, AuthorizationError, OperationNotSupported):  # then the original has no value, either
+        return None
 
 
 def _send_with(
@@ -286,7 +363,7 @@ def new_retry_letters(
         return None
 
     def new_producer(topic: str | None, initial_subscription: str | None) -> LazyProducer:
-        return LazyProducer(context, producers, topic or "", options, initial_subscription or "")
+        return LazyProducer(context, producers, letter_options(topic or "", options), initial_subscription or "")
 
     retry_producer, dead_letter_producer = (
         new_producer(policy.retry_letter_topic, ""),
@@ -347,9 +424,17 @@ ReportSent = Callable[[Exception | None], None]
 class DeadLetterSender:
     """Sends the dead letters of one consumer: each message of an entry separately. Called on the consumer's loop."""
 
-    __slots__ = ("_limit", "_producer", "_subscription", "_topic")
+    __slots__ = ("_limit", "_producer", "_schemas", "_subscription", "_topic")
 
-    def __init__(self, producer: LazyProducer, topic: str, subscription: str, limit: int) -> None:
+    def __init__(
+        self,
+        producer: LazyProducer,
+        topic: str,
+        subscription: str,
+        limit: int,
+        schemas: SchemaVersions | None = None,
+    ) -> None:
+        self._schemas = schemas
         self._producer = producer
         self._topic = topic
         self._subscription = subscription
@@ -357,7 +442,7 @@ class DeadLetterSender:
 
     def __call__(self, delivery: DeliveredEntry, generation: Generation, report: ReportSent) -> None:
         """Send an entry, and report the outcome."""
-        opened = OpenedEntry(delivery, generation, self._topic, BYTES.decode_message)
+        opened = OpenedEntry(delivery, generation, self._topic, BYTES.decode_message, self._schemas)
         try:
             messages = new_messages(*open_entry(delivery, opened, self._limit, compacted=False)[:4])
         except EntryError as fault:
@@ -388,5 +473,5 @@ def new_dead_letter_sender(
     """
     topic, subscription = str(TopicName.parse(options.topics[0])), options.subscription_name
     target = policy.dead_letter_topic or dead_letter_topic(topic, subscription)
-    producer = LazyProducer(context, producers, target, options, policy.initial_subscription_name or "")
-    return DeadLetterSender(producer, topic, subscription, DEFAULT_MAX_MESSAGE_SIZE)
+    producer = LazyProducer(context, producers, letter_options(target, options), policy.initial_subscription_name or "")
+    return DeadLetterSender(producer, topic, subscription, DEFAULT_MAX_MESSAGE_SIZE, context.schemas)

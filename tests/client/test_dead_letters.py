@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import pulsar_actors as pulsar
+from pulsar_actors import schema
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.client.dead_letters import DeadLetterSender
@@ -327,6 +328,98 @@ def test_a_message_that_the_retry_topic_does_not_take_stays_unacknowledged(
     until(lambda: topics.backlog(broker, topic) == 0, "the original is acknowledged")
     consumer.redeliver_unacknowledged_messages()
     assert consumer.receive(SOON).message_id() == again.message_id()
+
+
+# Its schema is that of the original.
+
+
+class Json(schema.Record):
+    """An object of JSON."""
+
+    a = schema.Integer()
+    b = schema.String()
+
+
+OLD: dict[str, Any] = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}],
+}
+ADDED = {"name": "added", "type": "int", "default": 7}
+NEW = {**OLD, "fields": [OLD["fields"][0], ADDED, OLD["fields"][1]]}
+AB: dict[str, Any] = {"a": 1, "b": "x"}
+PAIR = schema.KeyValueSchema(schema.StringSchema(), schema.StringSchema(), schema.KeyValueEncodingType.SEPARATED)
+WRITTEN = pytest.mark.parametrize(
+    ("written", "sent", "read", "value"),
+    [
+        (schema.AvroSchema(None, OLD), AB, schema.AvroSchema(None, NEW), {**AB, "added": 7}),
+        (schema.AvroSchema(None, OLD), AB, schema.AutoConsumeSchema(), AB),
+        (schema.JsonSchema(Json), Json(**AB), schema.AutoConsumeSchema(), AB),
+        (PAIR, ("k", "v"), schema.AutoConsumeSchema(), ("k", "v")),
+        (schema.BytesSchema(), b"x", schema.AutoConsumeSchema(), b"x"),
+    ],
+    ids=["older Avro", "Avro", "JSON", "a pair", "none"],
+)  # fmt: skip
+
+
+def value_of(message: pulsar.Message) -> Any:
+    value = message.value()
+    return value.native_object() if isinstance(value, schema.GenericRecord) else value
+
+
+@WRITTEN
+def test_a_message_that_is_put_off_has_the_same_value_again(  # noqa: PLR0913 - fixtures
+    client: pulsar.Client, subscribe: Subscribe, topic: str, written: Any, sent: Any, read: Any, value: Any
+) -> None:
+    client.create_producer(topic, schema=written).send(sent)
+    consumer = subscribe(schema=read, dead_letter_policy=pulsar.ConsumerDeadLetterPolicy(1))
+    consumer.reconsume_later(consumer.receive(SOON), 0)
+    again = consumer.receive(SOON)
+    assert value_of(again) == value
+    consumer.reconsume_later(again, 0)
+    dead = client.subscribe(f"{topic}-s-DLQ", "s", schema=read, initial_position=EARLIEST).receive(SOON)
+    assert value_of(dead) == value
+    consumer.close()
+    until(lambda: not [one for one in client.stats().producers if one.topic.startswith(f"{topic}-s-")])
+
+
+@WRITTEN
+def test_a_message_that_was_refused_too_often_has_the_same_value_as_a_dead_letter(  # noqa: PLR0913 - fixtures
+    client: pulsar.Client, topic: str, written: Any, sent: Any, read: Any, value: Any
+) -> None:
+    client.create_producer(topic, schema=written).send(sent)
+    policy = pulsar.ConsumerDeadLetterPolicy(1)
+    options = {"consumer_type": SHARED, "initial_position": EARLIEST, "negative_ack_redelivery_delay_ms": 10}
+    consumer = client.subscribe(topic, "s", schema=read, dead_letter_policy=policy, **options)
+    for _ in range(2):
+        consumer.negative_acknowledge(consumer.receive(SOON))
+    dead = client.subscribe(f"{topic}-s-DLQ", "s", schema=read, initial_position=EARLIEST).receive(SOON)
+    assert value_of(dead) == value
+
+
+def test_a_message_whose_schema_is_gone_can_be_put_off(
+    broker: EmbeddedBroker, client: pulsar.Client, subscribe: Subscribe, topic: str
+) -> None:
+    client.create_producer(topic, schema=schema.JsonSchema(Json)).send(Json(**AB))
+    consumer = subscribe(schema=schema.AutoConsumeSchema())
+    message = consumer.receive(SOON)
+    broker.faults.on(pb.CommandGetSchema).refuse(pb.ServerError.TopicNotFound, "no schema")
+    consumer.reconsume_later(message, 0)
+    assert consumer.receive(SOON).data() == message.data()
+
+
+def test_a_message_whose_schema_no_broker_tells_stays_unacknowledged(
+    broker: EmbeddedBroker, client: pulsar.Client, subscribe: Subscribe, topic: str
+) -> None:
+    client.create_producer(topic, schema=schema.JsonSchema(Json)).send(Json(**AB))
+    consumer = subscribe(schema=schema.AutoConsumeSchema())
+    message = consumer.receive(SOON)
+    broker.faults.on(pb.CommandGetSchema).refuse(pb.ServerError.NotAllowedError, "not now")
+    with pytest.raises(pulsar.PulsarException, match=r"-s-RETRY did not take the message, .*: not now"):
+        consumer.reconsume_later(message, 0)
+    assert topics.backlog(broker, topic) == 1
+    consumer.reconsume_later(message, 0)
+    assert value_of(consumer.receive(SOON)) == AB
 
 
 # The producers of the retry topic and of the dead letter topic.
