@@ -171,6 +171,7 @@ class DeadLetterSent(NamedTuple):
 class DeadLetterFailed(NamedTuple):
     """The dead letter topic does not have an entry."""
 
+    generation: Generation
     message_id: MessageId
 
 

@@ -113,9 +113,9 @@ ROWS: Final = (
     Row(RedeliverUnacknowledged, BOUND,            INTERNAL, None,               "redeliver_all"),
     Row(RedeliverUnacknowledged, UNBOUND,          INTERNAL, None,               "begin_epoch"),
     Row(RedeliveryDue,           BOUND,            INTERNAL, None,               "redeliver_due"),
-    Row(DeadLetterSent,          (UNBOUND, BOUND), INTERNAL, None,               "acknowledge_dead_letter"),
-    Row(DeadLetterFailed,        BOUND,            INTERNAL, None,               "set_dead_letter_aside"),
-    Row(DeadLetterFailed,        UNBOUND,          INTERNAL, None,               "forget_dead_letter"),
+    Row(DeadLetterSent,          (UNBOUND, BOUND), INTERNAL, "comes_after_seek", "acknowledge_dead_letter"),
+    Row(DeadLetterFailed,        BOUND,            INTERNAL, "comes_after_seek", "set_dead_letter_aside"),
+    Row(DeadLetterFailed,        UNBOUND,          INTERNAL, "comes_after_seek", "forget_dead_letter"),
 )
 
 IGNORES: Final = (
@@ -126,6 +126,7 @@ IGNORES: Final = (
     Ignore((MessagesDiscarded, EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), (UNBOUND, OVER)),
     # Events from before a seek, or from before a redelivery of everything.
     Ignore((EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), BOUND),
+    Ignore((DeadLetterSent, DeadLetterFailed), (UNBOUND, BOUND)),
     Ignore((HandedOut, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp), OVER),
     # Too late to mean anything.
     Ignore((MessagesArrived, EndOfTopicReached, RedeliveryDue), (UNBOUND, OVER)),
@@ -286,7 +287,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         """Grant new permits once half of the queue is free."""
         return self._flow(self.trackers.permits.returned(event.generation, event.messages))
 
-    def comes_after_seek(self, event: EntryCorrupt, now: float) -> bool:
+    def comes_after_seek(self, event: EntryCorrupt | DeadLetterSent | DeadLetterFailed, now: float) -> bool:
         """Return whether acknowledgements of the entry still count: there was no seek since."""
         return event.generation.still_acknowledges(self.generation)
 

@@ -65,6 +65,8 @@ class ConsumerTrackers(NamedTuple):
         self.negative_acks.clear()
         self.chunks.clear()
         self._clear_redeliveries()
+        if self.dead_letters is not None:
+            self.dead_letters.void()
 
     def next_redelivery(self) -> float | None:
         """Return the time at which the first redelivery or unfinished chunk is due."""

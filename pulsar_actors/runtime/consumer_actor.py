@@ -360,7 +360,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         def report(error: Exception | None) -> None:
             if error is None:
                 self.loop.post(self._count_dead_letters, messages)
-            tell(self.actor_ref, DeadLetterFailed(message_id) if error else DeadLetterSent(generation, message_id))
+            tell(self.actor_ref, (DeadLetterFailed if error else DeadLetterSent)(generation, message_id))
 
         return report
 

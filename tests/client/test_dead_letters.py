@@ -502,6 +502,23 @@ def test_a_producer_that_is_made_after_its_consumer_was_closed_sends_what_is_put
         assert topics.handles(simulation.broker, f"{topic}-s-RETRY") == 0
 
 
+def test_a_seek_brings_a_message_that_is_being_sent_to_the_dead_letter_topic() -> None:
+    topic = "persistent://public/default/t"
+    with Simulation() as simulation:
+        client = simulation.client()
+        policy = pulsar.ConsumerDeadLetterPolicy(1)
+        consumer = client.subscribe(topic, "s", SHARED, negative_ack_redelivery_delay_ms=50, dead_letter_policy=policy)
+        client.create_producer(topic).send(b"x")
+        consumer.negative_acknowledge(consumer.receive(SOON))
+        slow = simulation.broker.faults.on("send").delay(3)
+        consumer.negative_acknowledge(consumer.receive(SOON))
+        simulation.until(lambda: slow.happened)
+        consumer.seek(pulsar.MessageId.earliest)
+        consumer.acknowledge(consumer.receive(1_000))
+        simulation.until(lambda: topics.messages_in(simulation.broker, f"{topic}-s-DLQ") == 1)
+        assert topics.backlog(simulation.broker, topic) == 0
+
+
 # The end.
 
 

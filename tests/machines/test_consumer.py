@@ -67,6 +67,7 @@ from pulsar_actors.machines.consumer_events import (
     RedeliverUnacknowledged,
     RedeliveryDue,
     Seek,
+    SeekAnswered,
     SendConsumerCommand,
     SendToDeadLetters,
     Subscribed,
@@ -555,7 +556,7 @@ def test_a_message_tried_too_often_goes_to_the_dead_letter_topic_and_is_acknowle
     assert driven.did(AcksHeld)
     driven.tell(AcksDue())
     assert [acked(ack) for ack in driven.said(CommandAck)] == [[0]]
-    driven.tell(DeadLetterFailed(plain(1)))
+    driven.tell(DeadLetterFailed(driven.generation, plain(1)))
     driven.fire(RedeliveryDue)
     (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
     assert [one.entryId for one in command.message_ids] == [1]
@@ -577,12 +578,27 @@ def test_dead_letters_that_end_without_a_binding_are_acknowledged_later_or_come_
     driven = ready(max_redeliver_count=2)
     driven.receive(incoming(0, count=3), incoming(1, count=3))
     driven.tell(Detached(1, LOST), DeadLetterSent(driven.generation, plain(0)))
-    assert driven.tell(DeadLetterFailed(plain(1))) == []
+    assert driven.tell(DeadLetterFailed(driven.generation, plain(1))) == []
     driven.fire(RetryDue)
     driven.subscribe()
     assert [acked(ack) for ack in driven.said(CommandAck)] == [[0]]
     driven.receive(incoming(1, count=3))
     assert driven.did(SendToDeadLetters)
+
+
+def test_a_message_that_a_seek_asks_for_comes_although_it_is_on_its_way_to_the_dead_letter_topic() -> None:
+    driven = ready(max_redeliver_count=2)
+    driven.receive(incoming(0, count=3), incoming(1, count=3))
+    before = driven.generation
+    driven.tell(Seek("seek", EARLIEST))
+    driven.tell(SeekAnswered(driven.attempt))
+    driven.receive(incoming(0), incoming(1, count=3))
+    assert entries(driven) == [0]
+    assert [one.message_id for (dead,) in [driven.did(SendToDeadLetters)] for one in dead.entries] == [plain(1)]
+    assert driven.tell(DeadLetterSent(before, plain(0))) == []
+    assert driven.tell(DeadLetterFailed(before, plain(1))) == []
+    driven.receive(incoming(1, count=3))
+    assert driven.did(SendToDeadLetters) == [], "the second copy is still being sent"
 
 
 # The end.

@@ -217,7 +217,7 @@ def test_a_dead_letter_that_can_not_be_sent_rests_before_each_new_try() -> None:
     for turn in range(1, 50):
         driven.receive(incoming(1, count=1 + turn))
         (dead,) = driven.did(SendToDeadLetters)
-        driven.tell(DeadLetterFailed(dead.entries[0].message_id))
+        driven.tell(DeadLetterFailed(driven.generation, dead.entries[0].message_id))
         assert asked_for(driven) == []
         driven.fire(RedeliveryDue)
         assert asked_for(driven) == [1]
@@ -292,14 +292,14 @@ def test_an_entry_found_corrupt_after_a_seek_is_left_alone() -> None:
 
 def test_answers_about_dead_letters_mean_little_to_a_consumer_that_has_no_policy() -> None:
     driven = ready()
-    driven.tell(DeadLetterFailed(MessageId(1, 0)))
+    driven.tell(DeadLetterFailed(driven.generation, MessageId(1, 0)))
     driven.fire(RedeliveryDue)
     assert asked_for(driven) == [0]
     driven.tell(DeadLetterSent(driven.generation, MessageId(1, 0)))
     driven.tell(AcksDue())
     assert driven.said(CommandAck)
     driven.tell(Detached(driven.connection, ConnectionLost("reset")))
-    assert driven.tell(DeadLetterFailed(MessageId(1, 0))) == []
+    assert driven.tell(DeadLetterFailed(driven.generation, MessageId(1, 0))) == []
 
 
 def test_permits_that_come_back_at_once_are_granted_again() -> None:

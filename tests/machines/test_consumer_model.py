@@ -586,8 +586,9 @@ class AnyConsumer(RuleBasedStateMachine):
         generation, message_id = self.dead.pop(0)
         entry, was_bound = message_id.entry_id, self.state in BOUND
         if not sent:
-            self.tell(DeadLetterFailed(message_id))
-            self.refused |= {entry: self.now + SHORTEST_SET_ASIDE + SHORTEST_STEP} if was_bound else {}
+            self.tell(DeadLetterFailed(generation, message_id))
+            counts = was_bound and generation.still_acknowledges(self.machine.messages.generation)
+            self.refused |= {entry: self.now + SHORTEST_SET_ASIDE + SHORTEST_STEP} if counts else {}
             return
         if generation.still_acknowledges(self.machine.messages.generation) and not self.is_over():
             self.acknowledged |= all_of(entry)

@@ -6,7 +6,8 @@ negatively acknowledged again, it goes to the dead letter topic. A message with 
 reconnect, or at another consumer. It goes to the dead letter topic without being delivered, and its permits are
 returned. The original is acknowledged only when the dead letter topic has stored the copy, so no failure in between
 loses it. Messages on their last try are kept with their payloads, so they are forgotten when the broker redelivers them
-anyway: after a reconnect, a seek, or a redelivery of everything.
+anyway: after a reconnect, a seek, or a redelivery of everything. While a message is being sent, it is not delivered
+again, except after a seek: the user has asked for it then, and the copy does not acknowledge it.
 
 `reconsume_later` sends a message to a retry topic, with a count of retries in its properties and a time before which it
 is not delivered. When that count is over its limit, the message goes to the dead letter topic at once. In both topics
@@ -93,6 +94,11 @@ class DeadLetters(Generic[MessageT]):
     def clear(self) -> None:
         """Forget the messages on their last try, because they come again. Those that are being sent stay."""
         self._last_tries.clear()
+
+    def void(self) -> None:
+        """Forget everything, also the messages that are being sent: after a seek they are new ones."""
+        self.clear()
+        self._sending.clear()
 
 
 DEFAULT_MAX_RETRIES = 16

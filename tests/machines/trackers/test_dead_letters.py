@@ -58,13 +58,22 @@ def test_messages_acknowledged_cumulatively_on_their_last_try_are_not() -> None:
     assert [letters.last_try_failed((1, entry)) for entry in range(4)] == [(), (), (), ("a",)]
 
 
-def test_a_seek_forgets_last_tries_but_not_what_is_on_its_way() -> None:
+def test_what_comes_again_is_no_last_try_any_longer_but_what_is_on_its_way_stays_on_it() -> None:
     letters: DeadLetters[str] = DeadLetters(1)
     letters.arrived((1, 1), 1, ("a",))
     letters.arrived((1, 2), 2, ("b",))
     letters.clear()
     assert letters.last_try_failed((1, 1)) == ()
     assert letters.arrived((1, 2), 2, ("b",)) is DeadLetterVerdict.SENDING
+
+
+def test_after_a_seek_a_message_on_its_way_is_a_new_one() -> None:
+    letters: DeadLetters[str] = DeadLetters(1)
+    letters.arrived((1, 1), 1, ("a",))
+    letters.arrived((1, 2), 2, ("b",))
+    letters.void()
+    assert letters.last_try_failed((1, 1)) == ()
+    assert letters.arrived((1, 2), 0, ("b",)) is DeadLetterVerdict.DELIVER
 
 
 def test_a_limit_of_nothing_is_refused() -> None:
