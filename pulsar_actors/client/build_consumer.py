@@ -225,6 +225,7 @@ def new_consumer_machine(
             ordered=options.consumer_type in IN_ORDER,
             delay=_redelivery_delay(options.negative_ack_redelivery_backoff)
             or RedeliveryDelay(options.negative_ack_redelivery_delay_ms / 1000),
+            persistent=persistent,
         ),
         chunks=chunks,
         start=_start_message_id(options, start, persistent=persistent),

@@ -147,7 +147,8 @@ class Consumer(ReceivePath, ReceivingHandle):
     def negative_acknowledge(self, message: OneOrMore) -> None:
         """Request that a message, or each of a list, is delivered again after `negative_ack_redelivery_delay_ms`.
 
-        With a `negative_ack_redelivery_backoff`, that decides the delay instead. This does not wait.
+        With a `negative_ack_redelivery_backoff`, that decides the delay instead. This does not wait. Non-persistent
+        topics deliver nothing again.
         """
         messages = as_sequence(message)
         for target, one in zip([ack_target_in(self, one) for one in messages], messages, strict=True):
@@ -192,7 +193,10 @@ class Consumer(ReceivePath, ReceivingHandle):
         return self._retry_letters.reconsume_later(self, self._acknowledger, message, delay_ms, properties)
 
     def redeliver_unacknowledged_messages(self) -> None:
-        """Request that all unacknowledged messages of all topics are delivered again. This does not wait."""
+        """Request that all unacknowledged messages of all topics are delivered again. This does not wait.
+
+        Non-persistent topics deliver nothing again.
+        """
         self._refuse_if_closed()
         for member in self._members():
             tell(member.address, RedeliverUnacknowledged())

@@ -203,7 +203,7 @@ class Sought(NamedTuple):
 
 
 class FlushAcks(NamedTuple):
-    """Send the acknowledgements that are held, before a command that ends the consumer."""
+    """Send the acknowledgements that are held, before a command that must not overtake them."""
 
 
 class AcknowledgeUnneeded(NamedTuple):

@@ -6,12 +6,13 @@ that arrive. `consumer_acks.py` sends all acknowledgements.
 
 `consumer.py` tells this machine when a binding begins or ends, and `consumer_seek_unsubscribe.py` tells it of seeks.
 Without a binding no redelivery needs to be requested: brokers redeliver unacknowledged messages with the next
-SUBSCRIBE.
+SUBSCRIBE. The acknowledgements that are held are sent before a redelivery is requested, or acknowledged messages would
+come again.
 
 A reader acknowledges each message that it has handed out, and all before it, because its user does not.
 
 In a non-persistent topic all messages have the id (0, 0), and there is no position. So duplicates cannot be recognised
-there, and every message is delivered.
+there, and every message is delivered. Nothing is redelivered there, so no redelivery is requested.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ from pulsar_actors.machines.consumer_events import (
     EndOfTopicReached,
     EntryCorrupt,
     EntryUndecryptable,
+    FlushAcks,
     HandedOut,
     MarkEndOfTopic,
     MessagesArrived,
@@ -110,8 +112,8 @@ ROWS: Final = (
 
     # Redelivery and dead letters.
     Row(NegativeAcknowledge,     BOUND,            INTERNAL, "is_still_here",    "note_negative_acks"),
-    Row(RedeliverUnacknowledged, BOUND,            INTERNAL, None,               "redeliver_all"),
-    Row(RedeliverUnacknowledged, UNBOUND,          INTERNAL, None,               "begin_epoch"),
+    Row(RedeliverUnacknowledged, BOUND,            INTERNAL, "is_persistent",    "redeliver_all"),
+    Row(RedeliverUnacknowledged, UNBOUND,          INTERNAL, "is_persistent",    "begin_epoch"),
     Row(RedeliveryDue,           BOUND,            INTERNAL, None,               "redeliver_due"),
     Row(DeadLetterSent,          (UNBOUND, BOUND), INTERNAL, "comes_after_seek", "acknowledge_dead_letter"),
     Row(DeadLetterFailed,        BOUND,            INTERNAL, "comes_after_seek", "set_dead_letter_aside"),
@@ -127,6 +129,8 @@ IGNORES: Final = (
     # Events from before a seek, or from before a redelivery of everything.
     Ignore((EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), BOUND),
     Ignore((DeadLetterSent, DeadLetterFailed), (UNBOUND, BOUND)),
+    # The broker of a non-persistent topic has nothing to send again.
+    Ignore(RedeliverUnacknowledged, (UNBOUND, BOUND)),
     Ignore((HandedOut, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp), OVER),
     # Too late to mean anything.
     Ignore((MessagesArrived, EndOfTopicReached, RedeliveryDue), (UNBOUND, OVER)),
@@ -346,9 +350,13 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
                 self.trackers.negative_acks.negatively_acknowledged(entry, redelivery_count, now)
         return self._watch(now)
 
+    def is_persistent(self, event: RedeliverUnacknowledged, now: float) -> bool:
+        """Return whether the topic stores its messages, so that they can come again."""
+        return self._persistent
+
     def redeliver_all(self, event: RedeliverUnacknowledged, now: float) -> Effects:
         """Request the redelivery of everything, in a new epoch."""
-        return self._redeliver_all(self.trackers.negative_acks.request_all())
+        return self._redeliver_all(self.trackers.negative_acks.request_all(), now)
 
     def begin_epoch(self, event: RedeliverUnacknowledged, now: float) -> Effects:
         """Drop the queued and opened messages: the next broker sends them again, in the new epoch."""
@@ -365,7 +373,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         acked = self._acknowledge(expired, self.generation, now)
         dead = self._dead_among(due)
         given_up = set(self._entries(one.message_id for one in dead))
-        again = self._ask_again([entry for entry in due if entry not in given_up])
+        again = self._ask_again([entry for entry in due if entry not in given_up], now)
         requested = [RedeliveryRequested(tuple(nacked), tuple(late))] if due else []
         flow = self._return_held(held)
         return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *requested, *flow, *self._watch(now)]
@@ -434,11 +442,12 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
             wanted=self.trackers.ack_grouping.unacknowledged_of(delivery.message_id.position, delivery.wanted)
         )
 
-    def _ask_again(self, entries: Sequence[EntryKey]) -> Effects:
+    def _ask_again(self, entries: Sequence[EntryKey], now: float) -> Effects:
         effects: list[object] = []
         for request in self.trackers.negative_acks.request(entries):
             if isinstance(request, RedeliverAll):
-                return self._redeliver_all(request)
+                return self._redeliver_all(request, now)
+            effects += self._acks.handle(FlushAcks(), now)
             self.trackers.ack_grouping.forget(request.entries)
             ids = [
                 MessageIdData(ledgerId=unsigned(ledger), entryId=unsigned(entry)) for ledger, entry in request.entries
@@ -446,10 +455,10 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
             effects.append(self._send_redeliver(ids, None))
         return effects
 
-    def _redeliver_all(self, request: RedeliverAll) -> Effects:
-        cleared = self._begin_epoch(request)
+    def _redeliver_all(self, request: RedeliverAll, now: float) -> Effects:
+        cleared, acks = self._begin_epoch(request), self._acks.handle(FlushAcks(), now)
         flow = self._flow(self.trackers.permits.cleared(self.generation))
-        return [cleared, self._send_redeliver([], self.generation.epoch), *flow]
+        return [cleared, *acks, self._send_redeliver([], self.generation.epoch), *flow]
 
     def _begin_epoch(self, request: RedeliverAll) -> ClearQueue:
         self.generation = self.generation.redelivered_to(request.epoch)

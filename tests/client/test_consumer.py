@@ -8,6 +8,8 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors import Client, Consumer, Producer
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.simulation.connection import NetworkConditions
+from pulsar_actors.testing import Simulation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.topic_name import TopicName
 from tests.support import topics
@@ -89,6 +91,45 @@ def test_everything_unacknowledged_comes_again_when_it_is_asked_for(consumer: Co
     assert receive(consumer, 2) == [b"a", b"b"]
     consumer.redeliver_unacknowledged_messages()
     assert receive(consumer, 2) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("way", ["negative_acknowledge", "redeliver_unacknowledged_messages"])
+def test_what_is_acknowledged_does_not_come_again_with_what_is_not(way: str) -> None:
+    with Simulation(network=NetworkConditions(latency=2.0, yields=0.0, fragments=0.0)) as simulation:
+        client = simulation.client()
+        consumer = client.subscribe("t", "s", negative_ack_redelivery_delay_ms=100, ack_grouping_time_ms=200)
+        producer = client.create_producer("t", batching_enabled=False)
+        for number in range(20):
+            producer.send(b"%d" % number)
+        first, *others = [consumer.receive(60_000) for _ in range(20)]
+        if way == "negative_acknowledge":
+            consumer.negative_acknowledge(first)
+        simulation.sleep(0.05)
+        for message in others:
+            consumer.acknowledge(message)
+        if way == "redeliver_unacknowledged_messages":
+            consumer.redeliver_unacknowledged_messages()
+        assert consumer.receive(60_000).data() == b"0"
+        with pytest.raises(pulsar.Timeout):
+            consumer.receive(60_000)
+
+
+@pytest.mark.parametrize("way", ["negative_acknowledge", "acknowledge too late", "redeliver_unacknowledged_messages"])
+def test_what_waits_in_the_queue_of_a_topic_that_is_not_stored_is_received_whatever_is_refused(way: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        options = {"negative_ack_redelivery_delay_ms": 100, "unacked_messages_timeout_ms": 10_000}
+        consumer = client.subscribe("non-persistent://public/default/t", "s", **options)
+        producer = client.create_producer("non-persistent://public/default/t")
+        send(producer, *(b"%d" % number for number in range(10)))
+        simulation.until(lambda: consumer.stats().queued == 10)
+        first = consumer.receive(SOON)
+        if way == "negative_acknowledge":
+            consumer.negative_acknowledge(first)
+        elif way == "redeliver_unacknowledged_messages":
+            consumer.redeliver_unacknowledged_messages()
+        simulation.sleep(30)
+        assert receive(consumer, 9) == [b"%d" % number for number in range(1, 10)]
 
 
 def test_a_seek_goes_to_a_message_or_a_time(consumer: Consumer, producer: Producer) -> None:

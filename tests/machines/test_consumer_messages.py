@@ -10,7 +10,9 @@ from pulsar_actors.machines.consumer_events import (
     AcknowledgeUpTo,
     AcksDue,
     AcksHeld,
+    AskToAck,
     AskToSubscribe,
+    ClearQueue,
     ConsumerAttached,
     DeadLetterFailed,
     DeadLetterSent,
@@ -155,6 +157,83 @@ def reconnect(driven: Subscriber) -> None:
 
 def acked(driven: Subscriber) -> list[int]:
     return [one.entryId for ack in driven.said(CommandAck) for one in ack.message_id]
+
+
+def refuse(driven: Subscriber) -> None:
+    driven.tell(NegativeAcknowledge(driven.generation, ((plain(1), 0),)))
+    driven.fire(RedeliveryDue)
+
+
+def acknowledge_too_late(driven: Subscriber) -> None:
+    driven.tell(HandedOut(driven.generation, 1, (plain(1),)))
+    driven.fire(RedeliveryDue)
+
+
+def receive_a_stray_chunk(driven: Subscriber) -> None:
+    driven.receive(chunk(3, 1))
+    driven.fire(RedeliveryDue)
+
+
+def ask_for_everything(driven: Subscriber) -> None:
+    driven.tell(RedeliverUnacknowledged())
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["Shared", "Exclusive"])
+@pytest.mark.parametrize("way", [refuse, acknowledge_too_late, receive_a_stray_chunk, ask_for_everything])
+def test_what_is_acknowledged_is_said_before_anything_is_asked_for_again(
+    way: Callable[[Subscriber], None],
+    ordered: bool,  # noqa: FBT001 - a case
+) -> None:
+    driven = ready(ordered=ordered, ack_timeout=100.0)
+    driven.machine.messages.trackers.ack_grouping.batch_index_acks = True
+    driven.receive(incoming(0), incoming(1), incoming(2, batch=2))
+    driven.tell(Acknowledge(driven.generation, (plain(0), MessageId(1, 2, -1, 0, 2))))
+    way(driven)
+    ack, redeliver = [
+        tell.command for tell in driven.did(SendConsumerCommand) if not isinstance(tell.command, CommandFlow)
+    ]
+    assert [(one.entryId, [*one.ack_set]) for one in ack.message_id] == [(0, []), (2, [0b10])]
+    assert isinstance(redeliver, CommandRedeliverUnacknowledgedMessages)
+    assert not driven.machine.messages.trackers.ack_grouping.is_holding
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["Shared", "Exclusive"])
+@pytest.mark.parametrize("way", [refuse, acknowledge_too_late, receive_a_stray_chunk, ask_for_everything])
+def test_of_a_topic_that_is_not_stored_nothing_queued_is_dropped_to_come_again(
+    way: Callable[[Subscriber], None],
+    ordered: bool,  # noqa: FBT001 - a case
+) -> None:
+    driven = ready(ordered=ordered, ack_timeout=100.0, persistent=False)
+    driven.receive(incoming(0), incoming(1), incoming(2))
+    before = driven.generation
+    way(driven)
+    assert not driven.did(ClearQueue)
+    assert not driven.did(SendConsumerCommand)
+    assert driven.generation == before
+
+
+def test_of_a_topic_that_is_not_stored_nothing_is_dropped_without_a_binding_either() -> None:
+    driven = ready(ordered=True, persistent=False)
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    assert driven.tell(RedeliverUnacknowledged()) == []
+
+
+def test_an_undecryptable_entry_of_a_topic_that_is_not_stored_gives_its_permits_back() -> None:
+    driven = ready(ordered=True, ack_timeout=10.0, persistent=False)
+    driven.receive(incoming(0))
+    driven.tell(EntryUndecryptable(driven.generation, MessageId(1, 0), 0, 1))
+    driven.tell(RedeliverUnacknowledged())
+    driven.fire(RedeliveryDue)
+    assert driven.machine.messages.trackers.permits.held == 0
+
+
+def test_what_is_acknowledged_is_said_before_anything_is_asked_for_again_with_receipts_too() -> None:
+    driven = ready(receipts=True)
+    driven.receive(incoming(0), incoming(1))
+    driven.tell(Acknowledge(driven.generation, (plain(0),), ("token",)))
+    refuse(driven)
+    sent = [type(effect) for effect in driven.effects if isinstance(effect, AskToAck | SendConsumerCommand)]
+    assert sent == [AskToAck, SendConsumerCommand]
 
 
 def test_what_is_acknowledged_before_its_hand_out_is_reported_is_not_asked_for_again() -> None:

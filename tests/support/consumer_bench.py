@@ -64,13 +64,14 @@ def trackers(  # noqa: PLR0913 - what a user may choose
     ack_timeout: float | None = None,
     max_redeliver_count: int | None = None,
     start: StartMessageId | None = None,
+    persistent: bool = True,
 ) -> ConsumerTrackers:
     chunks = ChunkedMessages(max_size=100, max_pending=2)
     dead: DeadLetters[DeliveredEntry] | None = None if max_redeliver_count is None else DeadLetters(max_redeliver_count)
     return ConsumerTrackers(
         permits=FlowPermits(queue_size),
         ack_grouping=AckGroupingTracker(receipts=receipts, chunks_of=chunks.take_chunks_of),
-        negative_acks=NegativeAcksTracker(ordered=ordered, delay=RedeliveryDelay(1.0)),
+        negative_acks=NegativeAcksTracker(ordered=ordered, delay=RedeliveryDelay(1.0), persistent=persistent),
         chunks=chunks,
         start=start or StartMessageId(),
         unacked_messages=None if ack_timeout is None else UnackedMessageTracker(ack_timeout),
@@ -88,7 +89,7 @@ def consumer(
     **options: Any,
 ) -> ConsumerMachine:
     settings = ConsumerSettings(SUBSCRIBE, tls=tls, persistent=persistent, is_reader=is_reader)
-    return machine(settings, trackers(**options), Backoff(lambda: 0.0))
+    return machine(settings, trackers(persistent=persistent, **options), Backoff(lambda: 0.0))
 
 
 def incoming(  # noqa: PLR0913 - what a delivery says of itself

@@ -9,6 +9,9 @@ Exclusive and Failover, order matters: the broker redelivers everything that is 
 are queued here are dropped, because they come again. Each redelivery of everything has an epoch, which only grows. The
 broker repeats it in each MESSAGE, which shows if the message was sent before the request or after it.
 
+A non-persistent topic stores nothing, and its broker sends nothing again. So no redelivery is requested there, and what
+is queued stays.
+
 The consumer itself sets entries aside: chunks that it cannot assemble yet, and entries that the dead letter topic did
 not take. Redelivered at once, they would fail again, and in an ordered subscription everything behind them would come
 again each time. So they wait like negatively acknowledged ones, and at least for `SHORTEST_SET_ASIDE`.
@@ -66,9 +69,9 @@ class RedeliveryDelay(NamedTuple):
 class NegativeAcksTracker:
     """The pending negative acknowledgements of one consumer, and its epoch. Times are monotonic seconds."""
 
-    __slots__ = ("_deadlines", "delay", "epoch", "ordered")
+    __slots__ = ("_deadlines", "delay", "epoch", "ordered", "persistent")
 
-    def __init__(self, *, ordered: bool, delay: RedeliveryDelay | None = None) -> None:
+    def __init__(self, *, ordered: bool, delay: RedeliveryDelay | None = None, persistent: bool = True) -> None:
         delay = delay or RedeliveryDelay()
         if not (0 <= delay.first <= LONGEST_WAIT and 1 <= delay.factor < math.inf and delay.longest >= delay.first):
             takes = f"first of 0 to {LONGEST_WAIT:,.0f} seconds, factor >= 1, longest >= first"
@@ -78,6 +81,7 @@ class NegativeAcksTracker:
                 f"a redelivery delay that grows needs a longest of {LONGEST_WAIT:,.0f} at most, not {delay}"
             )
         self.ordered = ordered
+        self.persistent = persistent
         self.delay = delay
         self.epoch = 0
         self._deadlines = Deadlines(SHORTEST_STEP)
@@ -115,8 +119,8 @@ class NegativeAcksTracker:
         return self._deadlines.take_due(now)
 
     def request(self, entries: Sequence[EntryKey]) -> list[RedeliverEntries | RedeliverAll]:
-        """Return the requests for the redelivery of these entries; none if there are no entries."""
-        if not entries:
+        """Return the requests for the redelivery of these entries; none if there are none, or none is stored."""
+        if not entries or not self.persistent:
             return []
         if self.ordered:
             return [self.request_all()]

@@ -73,6 +73,14 @@ def test_nothing_to_ask_for_is_no_command() -> None:
     assert NegativeAcksTracker(ordered=True).request([]) == []
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_of_a_topic_that_is_not_stored_nothing_is_asked_for_again(*, ordered: bool) -> None:
+    redelivery = NegativeAcksTracker(ordered=ordered, persistent=False)
+    redelivery.negatively_acknowledged((0, 0), 0, 0.0)
+    assert redelivery.request(redelivery.take_due(100.0)) == []
+    assert redelivery.epoch == 0
+
+
 @pytest.mark.parametrize(
     ("delay", "delays"),
     [
