@@ -1,7 +1,8 @@
 """The acknowledgements of callers: of messages or ids, one or several, with a future if receipts are enabled.
 
-All arguments are checked before any of them is queued for the actor. With receipts, each acknowledgement has a future,
-which ends with the broker's answer. Without receipts, an acknowledgement is done when it is queued.
+All arguments are checked before any of them is queued for the actor. An id that a program has made itself lacks the
+size of its batch: the consumer has it, if the batch is unacknowledged. With receipts, each acknowledgement has a
+future, which ends with the broker's answer. Without receipts, an acknowledgement is done when it is queued.
 """
 
 import threading
@@ -92,7 +93,7 @@ def _enqueue_received(handle: "AcknowledgingHandle", items: Sequence[object]) ->
 
 
 class AckTarget(NamedTuple):
-    """The target of an acknowledgement: a consumer, and the id and generation that it has for the message."""
+    """The target of an acknowledgement, also a negative one: a consumer, and its id and generation of the message."""
 
     owner: ConsumerState
     message_id: WireMessageId
@@ -112,6 +113,17 @@ class AcknowledgingHandle(Protocol):
 
 
 def ack_target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | None:
+    """Return the target of an acknowledgement; None if its topic was deleted.
+
+    Raises InvalidArgument for an id that names no message, or no message that the consumer knows.
+    """
+    target = target_in(handle, given)
+    if target is None or isinstance(given, Message):
+        return target
+    return target._replace(message_id=target.owner.machine.acks.known_id(target.message_id))
+
+
+def target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | None:
     """Return the target of a message or an id; None if its topic was deleted."""
     if isinstance(given, Message):
         message_id, generation, topic = ack_key_of(given)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from pulsar_actors.client.acknowledge import Acknowledger, ack_target_in, as_sequence
+from pulsar_actors.client.acknowledge import Acknowledger, as_sequence, target_in
 from pulsar_actors.client.consumer_options import IN_ORDER
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
 from pulsar_actors.client.dead_letters import RetryLetters
@@ -151,7 +151,7 @@ class Consumer(ReceivePath, ReceivingHandle):
         topics deliver nothing again.
         """
         messages = as_sequence(message)
-        for target, one in zip([ack_target_in(self, one) for one in messages], messages, strict=True):
+        for target, one in zip([target_in(self, one) for one in messages], messages, strict=True):
             count = one.redelivery_count() if isinstance(one, Message) else 0
             if target is not None:
                 target.owner.negatively_acknowledged += 1

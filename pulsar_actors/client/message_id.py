@@ -27,7 +27,12 @@ _topic = optional(topic_name)
 
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class MessageId:
-    """The id of one message. -1 stands for none: no partition, no batch."""
+    """The id of one message. -1 stands for none: no partition, no batch.
+
+    An id that is made of these four numbers lacks the size of its batch. To acknowledge it, use the consumer that has
+    received the message, before all of the batch is acknowledged; otherwise `acknowledge` raises InvalidArgument. What
+    `serialize` returns has the size.
+    """
 
     __slots__ = ("_batch", "_index", "_topic", "_wire")
 

@@ -65,6 +65,7 @@ from pulsar_actors.machines.trackers.transactional_acks import (
     TransactionalAcks,
     transactional_command,
 )
+from pulsar_actors.wire.message_id import MessageId
 
 
 @unique
@@ -180,6 +181,13 @@ class ConsumerAcks(StateMachine, chart=CHART):
     def note_error(self, error: PulsarException) -> None:
         """Remember the last failure."""
         self._failure = error
+
+    def known_id(self, message_id: MessageId) -> MessageId:
+        """Return the id to acknowledge, or raise if it names no message. Any thread may call this.
+
+        A topic that is not persistent has one id for all its messages, and acknowledges none of them.
+        """
+        return self._tracker.known_id(message_id) if self._persistent else message_id
 
     def drop_all(self) -> tuple[AckToken, ...]:
         """Drop everything because of a bug, and return the tokens that have no answer."""

@@ -261,6 +261,104 @@ def test_neither_does_one_of_partitions_or_several_topics_by_message_or_id(
                 consumer.acknowledge_cumulative(given)
 
 
+# Ids that a program has made itself.
+
+
+def receive_batch(client: Client, topic: str, consumer: Consumer) -> list[pulsar.MessageId]:
+    """Return ids with the four numbers of those of a batch of three."""
+    with client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=60_000) as producer:
+        producer.send_many([b"0", b"1", b"2"])
+        producer.flush()
+    ids = [consumer.receive(SOON).message_id() for _ in range(3)]
+    return [pulsar.MessageId(one.partition(), one.ledger_id(), one.entry_id(), one.batch_index()) for one in ids]
+
+
+def comes_again(client: Client, topic: str, **options: Any) -> list[bytes]:
+    with client.subscribe(topic, "s", **options) as consumer:
+        again = []
+        while True:
+            try:
+                again.append(consumer.receive(300).data())
+            except pulsar.Timeout:
+                return again
+
+
+ONE_BY_ONE: dict[str, Any] = {
+    "acknowledge": lambda consumer, ids: [consumer.acknowledge(one) for one in ids],
+    "a list": lambda consumer, ids: consumer.acknowledge(ids),
+    "acknowledge_async": lambda consumer, ids: [consumer.acknowledge_async(one).result(PATIENCE) for one in ids],
+}
+
+
+@pytest.mark.parametrize("call", ONE_BY_ONE)
+@pytest.mark.parametrize("options", [{}, {"ack_receipt_enabled": True}, {"batch_index_ack_enabled": True}], ids=str)
+def test_an_id_made_of_its_numbers_acknowledges_its_message_of_a_batch_and_no_other(
+    client: Client, any_topic: str, call: str, options: dict[str, Any]
+) -> None:
+    with client.subscribe(any_topic, "s", **options) as consumer:
+        receive_batch(client, any_topic, consumer)
+        first, _, last = receive_batch(client, any_topic, consumer)
+        ONE_BY_ONE[call](consumer, [last, first])
+    left = [b"1"] if "batch_index_ack_enabled" in options else [b"0", b"1", b"2"]
+    assert sorted(comes_again(client, any_topic, **options)) == sorted([b"0", b"1", b"2", *left])
+
+
+@pytest.mark.parametrize("options", [{}, {"ack_receipt_enabled": True}], ids=str)
+def test_an_id_made_of_its_numbers_acknowledges_its_message_and_all_before_it(
+    client: Client, topic: str, options: dict[str, Any]
+) -> None:
+    with client.subscribe(topic, "s", **options) as consumer:
+        receive_batch(client, topic, consumer)
+        consumer.acknowledge_cumulative(receive_batch(client, topic, consumer)[-1])
+        consumer.acknowledge_cumulative_async(receive_batch(client, topic, consumer)[-1]).result(PATIENCE)
+    assert comes_again(client, topic) == []
+
+
+ACKNOWLEDGING: dict[str, Any] = {
+    **ONE_BY_ONE,
+    "acknowledge_cumulative": lambda consumer, ids: consumer.acknowledge_cumulative(ids[-1]),
+    "acknowledge_cumulative_async": lambda consumer, ids: consumer.acknowledge_cumulative_async(ids[-1]),
+}
+
+
+@pytest.mark.parametrize("call", ACKNOWLEDGING)
+@pytest.mark.parametrize("receipts", [False, True], ids=["", "with receipts"])
+def test_an_id_that_names_no_message_or_a_batch_that_is_not_known_is_refused_with_all_of_its_list(
+    client: Client, topic: str, call: str, *, receipts: bool
+) -> None:
+    with client.subscribe(topic, "s", ack_receipt_enabled=receipts) as consumer:
+        ids = receive_batch(client, topic, consumer)
+        unknown = pulsar.MessageId(-1, ids[0].ledger_id(), ids[0].entry_id() + 1, 0)
+        beyond = pulsar.MessageId(-1, ids[0].ledger_id(), ids[0].entry_id(), 3)
+        none = pulsar.MessageId(-1, ids[0].ledger_id(), -1)
+        whys = {"no such batch that is unacknowledged": unknown, "below batch_size": beyond, "must be 0 to": none}
+        for why, wrong in whys.items():
+            with pytest.raises(pulsar.InvalidArgument, match=why):
+                ACKNOWLEDGING[call](consumer, [*ids, wrong] if call == "a list" else [wrong])
+            consumer.negative_acknowledge(wrong)
+    assert comes_again(client, topic) == [b"0", b"1", b"2"]
+
+
+def test_an_id_made_of_its_numbers_counts_until_the_batch_is_acknowledged_and_after_a_reconnect_too(
+    client: Client, broker: EmbeddedBroker, topic: str
+) -> None:
+    with client.subscribe(topic, "s") as consumer:
+        ids = receive_batch(client, topic, consumer)
+        broker.cut_connections()
+        consumer.acknowledge(ids)
+        until(lambda: topics.backlog(broker, topic) == 0)
+        with pytest.raises(pulsar.InvalidArgument, match="no such batch"):
+            consumer.acknowledge(ids[0])
+
+
+def test_an_id_made_of_its_numbers_is_acknowledged_in_a_transaction(client: Client, topic: str) -> None:
+    with client.subscribe(topic, "s") as consumer:
+        ids = receive_batch(client, topic, consumer)
+        with client.new_transaction() as transaction:
+            consumer.acknowledge(ids, transaction=transaction)
+    assert comes_again(client, topic) == []
+
+
 # Grouping.
 
 

@@ -16,6 +16,7 @@ from pulsar_actors.exceptions import (
     AlreadyClosed,
     ConsumerBusy,
     CumulativeAcknowledgementNotAllowedError,
+    InvalidArgument,
     PulsarException,
     Timeout,
     TopicTerminated,
@@ -184,5 +185,24 @@ def test_several_tasks_share_a_consumer_and_each_message_goes_to_one(
             await send_all(client, topic, *(b"%d" % number for number in range(300)))
             await asyncio.gather(*workers)
             assert sorted(got) == sorted(b"%d" % number for number in range(300))
+
+    run(main)
+
+
+def test_an_id_made_of_its_numbers_is_acknowledged_or_refused(broker: EmbeddedBroker, topic: str, run: Run) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            consumer = await client.subscribe(topic, "s")
+            async with await client.create_producer(topic, batching_enabled=True) as producer:
+                await producer.send(b"x")
+            sent = (await consumer.receive(5000)).message_id()
+            made = MessageId(sent.partition(), sent.ledger_id(), sent.entry_id(), sent.batch_index())
+            with pytest.raises(InvalidArgument, match="no such batch"):
+                await consumer.acknowledge(MessageId(-1, sent.ledger_id(), sent.entry_id() + 1, 0))
+            await consumer.acknowledge(made)
+            await consumer.close()
+            again = await client.subscribe(topic, "s")
+            with pytest.raises(Timeout):
+                await again.receive(300)
 
     run(main)

@@ -27,6 +27,8 @@ An unacknowledged set is dropped if it was neither read nor written between two 
 the batch to another consumer by then. A held set, which is still unsent, is kept. The next acknowledgement of the same
 batch sends only the messages that are unacknowledged in both.
 
+An id that a program has made itself lacks the size of its batch, which `batch_sizes.py` keeps for it.
+
 What must hold: no command ever covers a message that the user has not acknowledged.
 """
 
@@ -37,11 +39,12 @@ from typing import Any, Final
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers import ack_set
 from pulsar_actors.machines.trackers.ack_set import to_words
+from pulsar_actors.machines.trackers.batch_sizes import BatchSizes
 from pulsar_actors.machines.trackers.chunked_messages import known_entries
 from pulsar_actors.machines.trackers.entry_map import EntryKey, EntryMap, Generation, is_real
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
-from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.protobuf import unsigned
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
@@ -146,6 +149,11 @@ MAX_ENTRIES = 1000
 """The most entries in one command."""
 
 
+_UNKNOWN_BATCH: Final = (
+    "but not how many there are, and the consumer has no such batch that is unacknowledged: acknowledge the message, "
+    "its message_id(), or what serialize() gave"
+)
+
 _NOTHING_LEFT: Final[EntryMap[int]] = EntryMap()
 """It stays empty. Most consumers have no transactions, and share it to save memory."""
 
@@ -154,9 +162,9 @@ class AckGroupingTracker:
     """The acknowledgements of one consumer of one partition."""
 
     __slots__ = (
-        "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held", "_left_by_transactions",
-        "_receipts", "_unacknowledged", "_unanswered", "_withheld", "batch_index_acks", "generation",
-        "largest_batch", "receipts",
+        "_batch_sizes", "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held",
+        "_left_by_transactions", "_receipts", "_unacknowledged", "_unanswered", "_withheld", "batch_index_acks",
+        "generation", "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
@@ -171,6 +179,7 @@ class AckGroupingTracker:
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
         self.generation = Generation()
+        self._batch_sizes = BatchSizes()
         self._unacknowledged: EntryMap[int] = EntryMap()  # also of complete ones: the broker may still refuse that
         self._withheld: EntryMap[int] = EntryMap()  # what the last delivery of a batch was without
         self._left_by_transactions: EntryMap[int] = _NOTHING_LEFT
@@ -184,6 +193,7 @@ class AckGroupingTracker:
 
     def note_delivery(self, entry: EntryKey, messages: int, batch_size: int) -> None:
         """Note which messages of a batch the broker has delivered."""
+        self._batch_sizes.note(entry, batch_size)
         self._left_by_transactions.pop(entry)
         withheld = ack_set.full(batch_size) & ~messages
         if withheld:
@@ -212,6 +222,21 @@ class AckGroupingTracker:
         """Remove from a set of messages of a batch those that are acknowledged."""
         left = messages & (self._unacknowledged.get(entry) or messages)
         return left & (self._held.get(entry) or left)
+
+    def known_id(self, message_id: MessageId) -> MessageId:
+        """Return the id with the size of its batch, or raise if no message can have it. Any thread may call this.
+
+        EARLIEST is no message either. But a cumulative acknowledgement may name it, and then covers nothing.
+        """
+        known = message_id
+        if message_id.batch_index >= 0 and not message_id.batch_size:
+            known = message_id._replace(batch_size=self._batch_sizes.of(message_id.position))
+            if not known.batch_size:
+                raise InvalidArgument(f"{message_id} names one message of a batch, {_UNKNOWN_BATCH}")
+        fault = id_fault(known, self.largest_batch)
+        if fault is not None and known != EARLIEST:
+            raise fault
+        return known
 
     def acknowledge(
         self,
@@ -250,6 +275,8 @@ class AckGroupingTracker:
         Nothing is held for it. An abort has the messages delivered again.
         """
         done = [entry for entry, (messages, _) in left.items() if not self._leaves(entry, messages)]
+        for entry in done:
+            self._batch_sizes.drop(entry)
         if not cumulative:
             return AckOutcome(done)
         ((ledger_id, entry_id),) = left
@@ -323,6 +350,7 @@ class AckGroupingTracker:
 
         With receipts the note is kept, because the broker may refuse.
         """
+        self._batch_sizes.drop(entry)
         self._withheld.pop(entry)
         if self.receipts:
             self._unacknowledged.put(entry, withheld)
@@ -348,6 +376,7 @@ class AckGroupingTracker:
         said = (key, unacknowledged) if self.batch_index_acks else (up_to, 0)
         self._unacknowledged.pop_up_to(key)
         self._withheld.pop_up_to(up_to)
+        self._batch_sizes.drop_up_to(up_to)
         if unacknowledged:
             self._unacknowledged.put(key, unacknowledged)
         group = AckGroup((said,), cumulative=True)
@@ -428,6 +457,7 @@ class AckGroupingTracker:
         unacknowledged = whole if unacknowledged is None else unacknowledged
         if failed and index >= 0:
             unacknowledged |= ack_set.full(index + 1) if cumulative else 1 << index
+            self._batch_sizes.note(entry, message_id.batch_size)
         if unacknowledged not in (0, whole):
             self._unacknowledged.put(entry, unacknowledged)
 
@@ -468,6 +498,7 @@ class AckGroupingTracker:
         """
         never_sent, sent = self.drop_all()
         self.generation = generation
+        self._batch_sizes.clear()
         self._unacknowledged.clear()
         self._withheld.clear()
         self._left_by_transactions.clear()

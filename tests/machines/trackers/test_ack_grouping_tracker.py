@@ -14,7 +14,7 @@ from pulsar_actors.machines.trackers.ack_grouping_tracker import (
     id_fault,
 )
 from pulsar_actors.machines.trackers.entry_map import LAST_ID, Generation, is_real
-from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
 
 NOW = Generation()
@@ -304,6 +304,73 @@ def test_without_tokens_what_is_no_message_still_fails_alone() -> None:
     outcome = acks.acknowledge([plain(8), MessageId(-1, -1)], NOW)
     assert [token for token, _ in outcome.faults] == [None]
     assert drained(acks) == [(False, {(1, 8): 0})]
+
+
+def knows(acks: AckGroupingTracker, entry: int = 3) -> bool:
+    try:
+        return acks.known_id(MessageId(1, entry, -1, 2)).batch_size == 4
+    except InvalidArgument:
+        return False
+
+
+def with_batch(**options: bool) -> AckGroupingTracker:
+    acks = groups(**options)
+    acks.note_delivery((1, 3), 0b1111, 4)
+    assert knows(acks)
+    return acks
+
+
+def test_an_id_without_the_size_of_its_batch_gets_it_until_the_batch_is_acknowledged() -> None:
+    acks = with_batch()
+    for index in range(3):
+        acks.acknowledge([batched(3, index)], NOW)
+        assert knows(acks)
+    acks.acknowledge([acks.known_id(MessageId(1, 3, -1, 3))], NOW)
+    assert not knows(acks)
+    assert drained(acks) == [(False, {(1, 3): 0})]
+
+
+def test_a_cumulative_ack_forgets_the_sizes_of_the_batches_that_it_covers() -> None:
+    acks = with_batch()
+    acks.acknowledge_up_to(batched(3, 1), NOW)
+    assert knows(acks)
+    acks.acknowledge_up_to(plain(4), NOW)
+    assert not knows(acks)
+
+
+def test_a_batch_that_a_transaction_has_acknowledged_is_known_again_after_its_abort() -> None:
+    acks = with_batch()
+    acks.acknowledge_in_transaction({(1, 3): (0b0001, 4)}, cumulative=False)
+    assert knows(acks)
+    acks.acknowledge_in_transaction({(1, 3): (0, 4)}, cumulative=False)
+    assert not knows(acks)
+    acks.note_delivery((1, 3), 0b1111, 4)
+    assert knows(acks)
+
+
+def test_after_a_seek_no_batch_is_known() -> None:
+    acks = with_batch()
+    acks.sought(NOW.sought())
+    assert not knows(acks)
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_batch_whose_acknowledgement_is_refused_is_known_again(*, failed: bool) -> None:
+    acks = with_batch(receipts=True)
+    acks.acknowledge([batched(3, index) for index in range(4)], NOW)
+    (group,) = acks.drain()
+    acks.awaits(1, group)
+    acks.answered(1, failed=failed)
+    assert knows(acks) is failed
+
+
+def test_an_id_that_names_no_message_is_not_known() -> None:
+    acks = with_batch()
+    for wrong in (MessageId(1, 3, -1, 4), batched(3, 4), MessageId(1, -1)):
+        with pytest.raises(InvalidArgument, match="is no message"):
+            acks.known_id(wrong)
+    for right in (plain(3), batched(5, 0), EARLIEST):
+        assert acks.known_id(right) is right
 
 
 def test_the_largest_batch_follows_from_the_largest_message() -> None:
