@@ -344,6 +344,8 @@ class AnyConsumer(RuleBasedStateMachine):
                 self.permits += command.messagePermits
                 self.flows.append(command.messagePermits)
             case CommandRedeliverUnacknowledgedMessages():
+                holds = self.machine.messages.trackers.ack_grouping.is_holding
+                assert self.seek_is_open or not holds, "asked for again before acknowledgements were sent"
                 assert len(command.message_ids) <= 1000
                 assert command.consumer_epoch == (self.epoch if self.ordered or not command.message_ids else 0)
                 if not command.message_ids:
@@ -846,6 +848,8 @@ FAULTS = [
           "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "group_of_acks_ends"),
     fault(FlushAcks, AcksState.HELD, None, {"does": "send_all"},
           "acknowledged where a seek may have gone", "send", "open_entry", "acknowledge", "seek", "close"),
+    fault(FlushAcks, AcksState.SENDING, "send_all", {"does": None},
+          "before acknowledgements were sent", "send", "open_entry", "acknowledge", "redeliver"),
     fault(RedeliverUnacknowledged, MessagesState.BOUND, "redeliver_all", {"does": None},
           "no new epoch", "redeliver"),
     fault(RedeliverUnacknowledged, MessagesState.UNBOUND, "begin_epoch", {"does": None},
