@@ -9,7 +9,7 @@ again. Then they release the bytes at once, even if they still wait to be writte
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pulsar_actors.exceptions import InternalError, MessageTooBig, PulsarException
@@ -45,7 +45,7 @@ from pulsar_actors.wire.transaction_id import TransactionId, set_transaction
 FrameBuffers: TypeAlias = tuple[Buffer, ...]
 
 CHUNK_OVERHEAD = 128
-"""Bytes for a chunk's own metadata (three numbers and an id), and for its frame."""
+"""Bytes for a chunk's own metadata (three numbers, and an id besides its text), and for its frame."""
 
 
 class ProducerFields(NamedTuple):
@@ -63,11 +63,15 @@ class ProducerFields(NamedTuple):
 
 
 class PackingLimits(NamedTuple):
-    """The publish time, the deadline of the send, and the size of the largest entry that the broker takes."""
+    """The publish time, the deadline of the send, and the size of the largest entry that the broker takes.
+
+    `chance` draws a random number in [0, 1), for the ids of chunked messages.
+    """
 
     now_ms: int
     deadline: float | None
     largest: int
+    chance: Callable[[], float]
 
 
 class BatchBuilderSettings(NamedTuple):
@@ -359,7 +363,8 @@ def pack_chunks(
     ((payload,), (tag,)) = message.payloads, message.tags
     metadata = _single_metadata(tag, sequence_id, producer, packing)
     compressed = _compress(metadata, payload, producer, _compressed_in(tag))
-    overhead = CHUNK_OVERHEAD + (0 if producer.keys is None else producer.keys.overhead)
+    uuid = _chunked_message_uuid(producer.producer_name, sequence_id, packing.chance)
+    overhead = CHUNK_OVERHEAD + len(uuid.encode()) + (0 if producer.keys is None else producer.keys.overhead)
     room = min(packing.largest - len(metadata.SerializePartialToString()) - overhead, largest_payload)
     if room < 1:
         what = "keys and properties leave no room for content in the broker's limit"
@@ -367,7 +372,7 @@ def pack_chunks(
     if len(compressed) <= room:
         return pack_single(message, sequence_id, producer, packing)
     frames: list[FrameBuffers] = []
-    for chunk in plan_chunks(len(compressed), room, f"{producer.producer_name}-{sequence_id}"):
+    for chunk in plan_chunks(len(compressed), room, uuid):
         part = MessageMetadata()
         part.CopyFrom(metadata)
         part.uuid, part.chunk_id = chunk.uuid, chunk.chunk_id
@@ -376,6 +381,14 @@ def pack_chunks(
         content = memoryview(compressed)[chunk.start : chunk.stop]
         frames.append(_encode_frame(command, part, content, producer, packing))
     return PackedChunks(message.replies, frames, len(payload))
+
+
+def _chunked_message_uuid(producer_name: str, sequence_id: int, chance: Callable[[], float]) -> str:
+    """Make the id that the chunks of one message share, and no others.
+
+    Without deduplication, a producer that is created again with the same name has the same sequence ids again.
+    """
+    return f"{producer_name}-{sequence_id}-{int(chance() * 2**53):014x}"
 
 
 def _entry_metadata(producer: ProducerFields, sequence_id: int, packing: PackingLimits) -> MessageMetadata:

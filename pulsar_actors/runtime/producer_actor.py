@@ -311,7 +311,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._replace_data_key_if_due(self._batch_settings.keys)
         timeout = self._batch_settings.send_timeout
         deadline = None if timeout is None else self.loop.now() + timeout
-        packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self._largest)
+        packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self._largest, self.loop.chance)
         fields, encoder = self._fields()
         if transaction is not None:
             fields = fields._replace(transaction=transaction)

@@ -24,8 +24,8 @@ PLAIN = batch_builder.ProducerFields(7, "the producer", CompressionType.NONE, b"
 SQUEEZING = batch_builder.ProducerFields(7, "the producer", CompressionType.ZLIB, b"\x01")
 NOW_MS = 1_750_000_000_000
 LARGEST = 10_000
-NOW = batch_builder.PackingLimits(NOW_MS, None, LARGEST)
-SMALL = batch_builder.PackingLimits(NOW_MS, None, 1000)
+NOW = batch_builder.PackingLimits(NOW_MS, None, LARGEST, lambda: 0.5)
+SMALL = batch_builder.PackingLimits(NOW_MS, None, 1000, lambda: 0.5)
 
 
 def plain(*payloads: bytes) -> OutgoingMessages:
@@ -162,10 +162,24 @@ def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and
         assert (command.is_chunk, command.sequence_id) == (True, 5)
         assert (metadata.chunk_id, metadata.num_chunks_from_msg) == (number, len(found))
         assert metadata.total_chunk_msg_size == len(whole)
-        assert (metadata.uuid, metadata.partition_key) == ("the producer-5", "k")
+        assert (metadata.uuid, metadata.partition_key) == ("the producer-5-10000000000000", "k")
         assert len(metadata.SerializeToString()) + len(entry.payload) <= 1000
     first = found[0][1].metadata
     assert decompress(first.compression, whole, first.uncompressed_size, 100_000) == payload
+
+
+def test_no_two_messages_in_chunks_share_a_uuid_even_with_one_sequence_id() -> None:
+    packing = SMALL._replace(chance=iter((0.25, 0.75)).__next__)
+    twice = [read(batch_builder.pack_chunks(plain(bytes(3000)), 5, PLAIN, packing, 1000)) for _ in range(2)]
+    uuids = [{entry.metadata.uuid for _, entry in found} for found in twice]
+    assert [len(each) for each in uuids] == [1, 1]
+    assert uuids[0].isdisjoint(uuids[1])
+
+
+def test_the_chunks_of_a_producer_with_a_long_name_fit() -> None:
+    producer = PLAIN._replace(producer_name="n" * 150)
+    found = read(batch_builder.pack_chunks(plain(bytes(3000)), 5, producer, SMALL, 1000))
+    assert b"".join(bytes(entry.payload) for _, entry in found) == bytes(3000)
 
 
 def test_the_chunks_of_an_encrypted_message_fit_with_the_wrapped_keys() -> None:
@@ -266,7 +280,7 @@ sizes = st.integers(0, 5000) | st.just(100_000)
 )
 def test_what_is_written_by_hand_is_what_protobuf_writes(ids: list[int], size: int, name: str, version: bytes) -> None:
     sender = batch_builder.ProducerFields(2**40, name, CompressionType.NONE, version)
-    moment = batch_builder.PackingLimits(NOW_MS, None, 2**30)
+    moment = batch_builder.PackingLimits(NOW_MS, None, 2**30, lambda: 0.5)
     messages = plain(*[bytes(size)] * len(ids))
     for packed, sequence_id in zip(by_hand(messages, ids, sender, moment), ids, strict=True):
         twin = batch_builder.pack_single(plain(bytes(size)), sequence_id, sender, moment)
@@ -286,7 +300,7 @@ def test_a_batch_that_is_written_by_hand_is_what_protobuf_writes(
     sizes: list[int], first: int, codec: "CompressionType.ValueType", name: str, version: bytes
 ) -> None:
     sender = batch_builder.ProducerFields(2**40, name, codec, version)
-    moment = batch_builder.PackingLimits(NOW_MS, None, 2**30)
+    moment = batch_builder.PackingLimits(NOW_MS, None, 2**30, lambda: 0.5)
     messages, ids = plain(*map(bytes, sizes)), range(first, first + len(sizes))
     (packed,) = by_hand(messages, ids, sender, moment, BatchLimits(size=2**20))
     twin = batch_builder.pack_batch(messages, (ids[0], ids[-1]), sender, moment)
