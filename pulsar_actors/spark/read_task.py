@@ -9,7 +9,8 @@ A message in chunks belongs to the span that has its last chunk. If its first ch
 reports the last chunk as incomplete. All chunks have the publish time of their message, so a second reader seeks to
 that time, and reads up to the last chunk. A broker may use its own clock for the seek, so the second reader starts a
 little earlier, and if that was not enough, much earlier. If the last chunk of a message was sent twice, the message
-belongs to the first of the two.
+belongs to the first of the two. A producer may give several messages the same uuid: then the last of these that ends
+with the chunk, or before it, is the message.
 """
 
 import time
@@ -236,38 +237,43 @@ def complete_chunked_messages(
     client: Client, topic: str, incomplete: Sequence[IncompleteChunks], options: ReadOptions
 ) -> list[EntryContents]:
     """Return the messages that end with these chunks, if all of their chunks still exist."""
-    found: dict[str, EntryContents] = {}
+    found: dict[EntryKey, EntryContents] = {}
     for lookback_ms in LOOKBACK_MS:
-        missing = [one for one in incomplete if one.uuid not in found]
+        missing = [one for one in incomplete if one.entry not in found]
         if missing:
             found |= _read_back(client, topic, missing, lookback_ms, options)
     for one in incomplete:
-        if one.uuid not in found:
+        if one.entry not in found:
             where = TopicPosition(*one.entry).text(-1)
             LOG.warning("%s: of the message whose last chunk is at %s, the first are gone: left out", topic, where)
-    return list(found.values())
+    return list({first_position(contents): contents for contents in found.values()}.values())
 
 
 def _read_back(
     client: Client, topic: str, missing: Sequence[IncompleteChunks], lookback_ms: int, options: ReadOptions
-) -> dict[str, EntryContents]:
-    """Read messages again, by the uuids that their chunks share."""
+) -> dict[EntryKey, EntryContents]:
+    """Read messages again, and return each by its last chunk."""
     reader = client.create_reader(
         topic, MessageId.latest, subscription_role_prefix=options.prefix, **options.reader, **MISS_NOTHING
     )
     with reader:
         reader.seek(max(0, min(one.publish_time for one in missing) - lookback_ms))
-        return _collect(reader, {one.uuid for one in missing}, max(one.entry for one in missing), options)
+        return _collect(reader, missing, options)
 
 
-def _collect(reader: Reader, uuids: set[str], last: EntryKey, options: ReadOptions) -> dict[str, EntryContents]:
-    found: dict[str, EntryContents] = {}
-    while len(found) < len(uuids):
+def _collect(
+    reader: Reader, missing: Sequence[IncompleteChunks], options: ReadOptions
+) -> dict[EntryKey, EntryContents]:
+    """Read up to the last of these chunks. Of messages with the same uuid, the latest that ends there is the one."""
+    found: dict[EntryKey, EntryContents] = {}
+    last = max(one.entry for one in missing)
+    position: EntryKey | None = None
+    while position != last:
         contents = next_entry(reader, options.poll_timeout_ms)
         if contents is None or contents.entry.message_id.position > last:
             break
-        if contents.entry.metadata.uuid in uuids:
-            found[contents.entry.metadata.uuid] = contents
+        position, uuid = contents.entry.message_id.position, contents.entry.metadata.uuid
+        found |= {one.entry: contents for one in missing if one.uuid == uuid and position <= one.entry}
     return found
 
 

@@ -106,6 +106,18 @@ def test_a_message_whose_last_chunk_was_sent_twice_is_read_once(part: Part) -> N
     assert part.read(at(start, 1), part.behind) == [b"b"]
 
 
+def test_messages_that_share_a_uuid_are_told_apart_by_where_they_end(part: Part) -> None:
+    for payloads in ((b"a", b"A"), (b"b", b"B"), (b"c", b"C")):
+        for chunk_id, payload in enumerate(payloads):
+            sizes = {"num_chunks_from_msg": 2, "total_chunk_msg_size": 2}
+            part.raw.send(payload, is_chunk=True, uuid="producer-0", chunk_id=chunk_id, **sizes)
+    end = part.behind
+    whole = [b"aA", b"bB", b"cC"]
+    assert part.read(TOPIC_START, end) == whole
+    for cut in (at(end, -left) for left in range(1, 6)):
+        assert part.read(TOPIC_START, cut) + part.read(cut, end) == whole
+
+
 def test_the_chunks_of_a_message_published_long_before_are_found(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulsar_actors.spark.read_task.LOOKBACK_MS", (-60_000, 60_000, 60_000))  # first, in the future
     part.raw.first("a")
