@@ -5,7 +5,8 @@ connection, and the next SUBSCRIBE must name the position to resume at: after th
 last *received* entry would be wrong, because the queue of unopened entries is dropped with the connection. The last
 *handed-out* message would be wrong, too, because the messages of an opened batch are still handed out after the
 connection is lost. So nothing is lost or repeated. A chunked message may begin before the last opened entry and end
-after it. Then the start is its first chunk, and opened messages between are dropped here.
+after it. Then the start is its first chunk, and opened messages between are dropped here. A start after a chunked
+message is at its first chunk, too: other messages may begin between its chunks, and end after it.
 
 SUBSCRIBE with a ledger and an entry starts *after* that entry; with a batch index as well, it starts *at* that entry.
 So an inclusive start always carries a batch index. The messages of that entry that come before the start are dropped
@@ -78,7 +79,7 @@ class StartMessageId:
         self._set(message_id)
 
     def _set(self, message_id: MessageId | None) -> None:
-        """Start at a message. If a chunked message is to be delivered, start at its first chunk."""
+        """Start at a message, or after it. In both cases the first chunk of a chunked message comes first."""
         if message_id is not None and message_id.first_chunk is not None and self.inclusive:
             message_id = message_id.first_chunk
         if message_id is not None and not self.persistent:
@@ -89,15 +90,17 @@ class StartMessageId:
         self._time_ms = None
         self._is_set = False
         self._opened = None
-        self._unread_from = None
+        first_chunk = None if message_id is None else message_id.first_chunk
+        self._unread_from = None if first_chunk is None else first_chunk.position
 
     def opened(self, message_id: MessageId, unread_from: EntryKey | None = None) -> None:
         """Note the last entry that was opened; its messages are handed out even if the connection is lost.
 
         `unread_from` is the first chunk of a message that was not opened, if that is before the entry.
         """
-        self._opened = message_id
-        self._unread_from = unread_from
+        if not self.durable:
+            self._opened = message_id
+            self._unread_from = unread_from
 
     def sought(self, message_id: MessageId) -> None:
         """Start at the message of a seek."""
@@ -163,7 +166,7 @@ class StartMessageId:
         start = self._message_id
         if start is None or self._inclusive or self._moved_back:
             return False
-        return start.position == entry or self._was_opened(entry, start)
+        return start.position == entry or (self._was_opened(entry, start) and entry != self._unread_from)
 
     def _was_opened(self, entry: EntryKey, start: MessageId) -> bool:
         return self._unread_from is not None and self._unread_from <= entry < start.position
@@ -185,9 +188,11 @@ class StartMessageId:
         """
         if last.entry_id < 0:
             return False
-        if passed is not None:
-            return last.position > passed
         start = self._message_id
+        if passed is not None:
+            if self._unread_from is not None and start is not None:
+                passed = max(passed, start.position)  # it is before the start that the first entries come from
+            return last.position > passed
         if start is None or start == LATEST:
             return acknowledged is not None and last.position > acknowledged.position
         if start.batch_index < 0:

@@ -181,6 +181,31 @@ def test_what_was_opened_before_an_unread_message_in_chunks_does_not_look_like_a
     assert position.is_before((1, 7))
 
 
+@pytest.mark.parametrize("begins", [EARLIEST, MessageId(1, 9, first_chunk=at(4))])
+def test_a_start_after_a_chunked_message_leaves_it_out_and_what_ended_between_its_chunks(begins: MessageId) -> None:
+    position = reader(begins)
+    if begins == EARLIEST:
+        position.sought(MessageId(1, 9, first_chunk=at(4)))
+    assert position.subscribe(0) == SubscribeStart(MessageId(1, 4, -1, 0)), "messages may begin between its chunks"
+    position.note_arrival((1, 4))
+    assert [position.is_before((1, entry)) for entry in (5, 9, 10)] == [True, True, False]
+    assert position.first_wanted((1, 6), 3) == 3
+    assert not position.leaves(at(9), (1, 4), None), "nothing is left behind the message"
+    assert position.leaves(at(10), (1, 4), None)
+    inclusive = StartMessageId(inclusive=True)
+    inclusive.sought(MessageId(1, 9, first_chunk=at(4)))
+    assert not inclusive.is_before((1, 9))
+
+
+def test_what_a_durable_consumer_opened_does_not_bring_back_what_is_before_a_seek() -> None:
+    start = StartMessageId()
+    start.sought(MessageId(1, 9, first_chunk=at(4)))
+    start.opened(at(12))
+    start.subscribe(0)
+    start.note_arrival((1, 4))
+    assert start.is_before((1, 9))
+
+
 NOTHING = MessageId(-1, -1)
 """What a broker says of the last message of an empty topic."""
 
