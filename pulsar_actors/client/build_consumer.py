@@ -213,6 +213,7 @@ def new_consumer_machine(
         max_pending=options.max_pending_chunked_message or UNLIMITED_CHUNKED_MESSAGES,
         auto_ack_oldest=options.auto_ack_oldest_chunked_message_on_queue_full,
         expiry=options.expire_time_of_incomplete_chunked_message_ms / 1000,
+        ordered=options.consumer_type in IN_ORDER,
     )
     trackers = ConsumerTrackers(
         permits=FlowPermits(options.receiver_queue_size),
@@ -220,6 +221,7 @@ def new_consumer_machine(
             batch_index_acks=options.batch_index_ack_enabled,
             receipts=options.ack_receipt_enabled,
             chunks_of=chunks.take_chunks_of,
+            first_unread=chunks.first_unread,
         ),
         negative_acks=NegativeAcksTracker(
             ordered=options.consumer_type in IN_ORDER,

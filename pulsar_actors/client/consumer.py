@@ -128,6 +128,9 @@ class Consumer(ReceivePath, ReceivingHandle):
     def acknowledge_cumulative(self, message: Message | MessageId, *, transaction: "Transaction | None" = None) -> None:
         """Acknowledge a message and all before it. Only Exclusive and Failover consumers can.
 
+        If a message in chunks begins before it and has not been received as a whole, what is behind its first chunk is
+        acknowledged once that message is, or once it has expired.
+
         With `ack_receipt_enabled`, and in a transaction, this waits as `acknowledge` does. If the transaction is
         aborted, all messages that are not acknowledged are delivered again.
         """

@@ -26,6 +26,7 @@ from pulsar_actors.machines.consumer_events import (
     AcknowledgeCorrupt,
     AcknowledgeHandedOut,
     AcknowledgeUnneeded,
+    AcksHeld,
     AcksVoided,
     Bound,
     ClearQueue,
@@ -264,8 +265,11 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
             queued = [*_skipped(outcome), *queued, *_passed(outcome)]
         dead = [SendToDeadLetters(tuple(outcome.dead))] if outcome.dead else []
         judged = self._acknowledge_judged(outcome, now) if outcome.corrupt or outcome.acknowledge else ()
-        timer = self._watch(now) if outcome.has_chunks else ()  # other entries set no deadline
-        return [*queued, *dead, *judged, *self._flow(due), *timer]
+        gone = outcome.passed is not None and self.trackers.chunks.came_up_to(outcome.passed)
+        if not (gone or outcome.has_chunks):  # other entries set no deadline, and let no acknowledgement go on
+            return [*queued, *dead, *judged, *self._flow(due)]
+        held = [AcksHeld()] if self.trackers.ack_grouping.is_holding_cumulative else []
+        return [*queued, *dead, *judged, *self._flow(due), *self._watch(now), *held]
 
     def return_permits(self, event: HandedOut, now: float) -> Effects:
         """Grant new permits once half of the queue is free, and start acknowledgement timeouts."""
@@ -462,7 +466,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def _begin_epoch(self, request: RedeliverAll) -> ClearQueue:
         self.generation = self.generation.redelivered_to(request.epoch)
-        self.trackers.chunks.drop_unfinished()
+        self.trackers.chunks.drop_unfinished(is_lost=False)
         if self.trackers.unacked_messages is not None:
             self.trackers.unacked_messages.clear()
         if self.trackers.undecryptable is not None:

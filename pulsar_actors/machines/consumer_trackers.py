@@ -39,7 +39,7 @@ class ConsumerTrackers(NamedTuple):
             if self.dead_letters is not None:
                 self.dead_letters.acknowledged(entry)
         if outcome.up_to is not None:
-            self.negative_acks.acknowledged_up_to(outcome.up_to)
+            self.negative_acks.acknowledged_up_to(outcome.up_to, self.chunks.is_dropped)
             self.chunks.acknowledged_up_to(outcome.up_to)
             if self.unacked_messages is not None:
                 self.unacked_messages.acknowledged_up_to(outcome.up_to)
@@ -49,7 +49,7 @@ class ConsumerTrackers(NamedTuple):
     def unbind(self) -> None:
         """Forget pending redeliveries: the next broker redelivers by itself."""
         self.negative_acks.clear()
-        self.chunks.drop_unfinished()
+        self.chunks.drop_unfinished(is_lost=True)
         self._clear_redeliveries()
 
     def seek(self, target: MessageId | int) -> None:

@@ -188,7 +188,11 @@ class IncomingEntries:
         sent = ack_set.delivered(command.ack_set, metadata.num_messages_in_batch) if batched else 1
         messages = sent.bit_count()
         outcome.arrived += messages
-        if is_stale or (self._drops_acknowledged and self._ack_grouping.is_acknowledged(position)):
+        if is_stale or (
+            self._drops_acknowledged
+            and self._ack_grouping.is_acknowledged(position)
+            and not (chunked and self._chunks.has_chunk(readable(metadata).uuid, position))
+        ):
             outcome.returned += messages
             return
         self._start.note_arrival(position)
@@ -249,8 +253,9 @@ class IncomingEntries:
             outcome.unfinished.append(IncompleteChunks(chunk.message_id.position, chunk.uuid, published))
 
     def _take_assembled(self, last: DeliveredEntry, whole: AssembledMessage, outcome: IncomingOutcome) -> None:
-        """Drop a message that a reader has opened, and that comes again because another one began before it."""
+        """Drop a message before the start, which comes because another one may have begun between its chunks."""
         if self._start.is_before(whole.message_id.position):
+            self._chunks.take_chunks_of(whole.message_id)
             outcome.returned += last.messages
         else:
             self._deliver(

@@ -14,6 +14,7 @@ from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.topic_name import TopicName
 from tests.support import topics
 from tests.support.life import until
+from tests.support.raw_producer import RawProducer
 
 PATIENCE = 20.0
 SOON = 5_000
@@ -337,6 +338,95 @@ class Flow:
 def flow(broker: EmbeddedBroker) -> Iterator[Flow]:
     yield Flow(broker)
     broker.faults.clear()
+
+
+def test_a_cumulative_acknowledgement_leaves_the_chunks_of_what_has_not_come(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with RawProducer(broker.service_url, topic) as raw:
+        with client.subscribe(topic, "s") as consumer:
+            raw.first("one")
+            raw.first("two")
+            raw.second("one")
+            first = consumer.receive(SOON)
+            assert first.data() == b"oneONE"
+            consumer.acknowledge_cumulative(first)
+        raw.second("two")
+        with client.subscribe(topic, "s") as consumer:
+            second = consumer.receive(SOON)
+            assert second.data() == b"twoTWO"
+            consumer.acknowledge_cumulative(second)
+            until(lambda: topics.backlog(broker, topic) == 0, "the acknowledgement of all chunks")
+
+
+def test_the_receipt_of_a_cumulative_acknowledgement_waits_for_the_chunks_that_it_covers(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with (
+        RawProducer(broker.service_url, topic) as raw,
+        client.subscribe(topic, "s", ack_receipt_enabled=True) as consumer,
+    ):
+        raw.first("one")
+        raw.send(b"between")
+        receipt = consumer.acknowledge_cumulative_async(consumer.receive(SOON))
+        raw.second("one")
+        one = consumer.receive(SOON)
+        assert not receipt.done()
+        consumer.acknowledge(one)
+        receipt.result(PATIENCE)
+        assert topics.backlog(broker, topic) == 0
+
+
+def test_the_end_of_a_message_that_began_before_the_subscription_is_acknowledged(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with RawProducer(broker.service_url, topic) as raw:
+        raw.first("one")
+        with client.subscribe(topic, "s") as consumer:
+            raw.second("one")
+            raw.send(b"a")
+            message = consumer.receive(SOON)
+            assert message.data() == b"a"
+            consumer.acknowledge(message)
+            until(lambda: topics.backlog(broker, topic) == 0, "the acknowledgement of the chunk")
+
+
+@pytest.mark.parametrize(("inclusive", "next_one"), [(False, 2), (True, 1)])
+def test_a_seek_to_a_chunked_message_goes_on_after_it_or_with_it(
+    client: Client, topic: str, *, inclusive: bool, next_one: int
+) -> None:
+    payloads = [b"message %d, in several chunks" % number for number in range(3)]
+    with (
+        client.create_producer(topic, batching_enabled=False, chunking_enabled=True, chunk_max_message_size=10) as cut,
+        client.subscribe(topic, "s", start_message_id_inclusive=inclusive) as consumer,
+        client.create_reader(topic, pulsar.MessageId.earliest, start_message_id_inclusive=inclusive) as reader,
+    ):
+        send(cut, *payloads)
+        ids = [consumer.receive(SOON).message_id() for _ in payloads]
+        consumer.seek(ids[1])
+        assert consumer.receive(SOON).data() == payloads[next_one]
+        reader.seek(ids[1])
+        assert reader.read_next(SOON).data() == payloads[next_one]
+
+
+def test_a_start_after_a_chunked_message_loses_none_that_began_between_its_chunks(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with RawProducer(broker.service_url, topic) as raw, client.subscribe(topic, "s") as consumer:
+        for name in ("one", "two"):
+            raw.first(name)
+        raw.send(b"between")
+        for name in ("one", "two"):
+            raw.second(name)
+        messages = [consumer.receive(SOON) for _ in range(3)]
+        assert [message.data() for message in messages] == [b"between", b"oneONE", b"twoTWO"]
+        consumer.seek(messages[1].message_id())
+        assert receive(consumer, 1) == [b"twoTWO"]
+        assert nothing_comes(consumer)
+        with client.create_reader(topic, messages[1].message_id()) as reader:
+            assert reader.has_message_available()
+            assert reader.read_next(SOON).data() == b"twoTWO"
+            assert not reader.has_message_available()
 
 
 @pytest.mark.parametrize("together", [1, 49, 77])

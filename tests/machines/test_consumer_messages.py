@@ -19,7 +19,6 @@ from pulsar_actors.machines.consumer_events import (
     EntryCorrupt,
     EntryUndecryptable,
     HandedOut,
-    MessagesArrived,
     NegativeAcknowledge,
     NotePassed,
     NoteSkipped,
@@ -95,19 +94,86 @@ def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
         assert driven.now >= 100.0 + 10.0 * turn
 
 
-def test_a_stray_chunk_in_order_lets_others_pass_and_is_given_up_once_it_is_old() -> None:
+def test_a_stray_chunk_in_order_is_given_up_and_nothing_comes_again_for_it() -> None:
     driven = ready(ordered=True)
     driven.receive(chunk(1, 1), incoming(2))
     assert [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries] == [2]
-    assert not driven.said(CommandRedeliverUnacknowledgedMessages)
-    driven.fire(RedeliveryDue)
-    (command,) = driven.said(CommandRedeliverUnacknowledgedMessages)
-    assert (len(command.message_ids), command.consumer_epoch) == (0, 1)
-    driven.tell(MessagesArrived(driven.connection, (chunk(1, 1, epoch=1),), NOW_MS + 61_000))
-    assert asked_for(driven) == []
     assert driven.did(AcksHeld)
     driven.tell(AcksDue())
     assert acked(driven) == [1]
+    assert RedeliveryDue not in driven.timers
+
+
+def up_to(driven: Subscriber) -> list[int]:
+    driven.tell(AcksDue())
+    return [ack.message_id[0].entryId for ack in driven.said(CommandAck) if ack.ack_type == CommandAck.Cumulative]
+
+
+def test_more_chunked_messages_than_there_is_room_for_come_out_whole_although_all_before_is_acknowledged() -> None:
+    driven = ready(queue_size=100, ordered=True)
+    topic = [(one, part) for part in (0, 1) for one in range(5)]
+    whole: list[int] = []
+    acknowledged = 0
+    for _ in range(3):
+        for place, (one, part) in enumerate(topic):
+            if place < acknowledged:
+                continue  # the broker sends only what is not acknowledged there
+            driven.receive(chunk(place, part, uuid=str(one), epoch=driven.generation.epoch))
+            for handed in driven.did(QueueEntries):
+                whole.append(one)
+                driven.tell(AcknowledgeUpTo(driven.generation, handed.entries[0].message_id))
+                acknowledged = max([acknowledged, *(last + 1 for last in up_to(driven))])
+        if RedeliveryDue in driven.timers:
+            driven.fire(RedeliveryDue)
+    assert whole == [0, 1, 2, 3, 4]
+    assert acknowledged == len(topic)
+
+
+def test_a_message_for_which_there_is_no_room_comes_again_although_all_behind_it_is_acknowledged() -> None:
+    driven = ready(queue_size=100, ordered=True)
+    topic = [("a", 0), ("b", 0), ("c", 0), ("c", 1), ("a", 1), ("b", 1)]
+    driven.receive(*(chunk(place, part, uuid=uuid) for place, (uuid, part) in enumerate(topic)))
+    driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 5, first_chunk=MessageId(1, 1))))
+    assert up_to(driven) == [1]
+    driven.fire(RedeliveryDue)
+    assert driven.said(CommandRedeliverUnacknowledgedMessages)
+    epoch = driven.generation.epoch
+    driven.receive(*(chunk(place, topic[place][1], uuid=topic[place][0], epoch=epoch) for place in (2, 3, 4, 5)))
+    assert [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries] == [3]
+    driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 3)))
+    assert up_to(driven) == [5]
+
+
+def test_a_cumulative_acknowledgement_goes_on_when_the_incomplete_message_expires() -> None:
+    driven = ready(ordered=True)
+    driven.receive(chunk(3, 0), incoming(4))
+    driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 4)))
+    assert up_to(driven) == [2]
+    driven.fire(RedeliveryDue)
+    assert driven.did(AcksHeld)
+    assert up_to(driven) == [4]
+
+
+def test_a_cumulative_acknowledgement_goes_on_when_the_incomplete_message_does_not_come_again() -> None:
+    driven = ready(ordered=True)
+    driven.receive(chunk(3, 0), incoming(4))
+    driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 4)))
+    assert up_to(driven) == [2]
+    reconnect(driven)
+    driven.receive(incoming(5))
+    assert driven.did(AcksHeld)
+    assert up_to(driven) == [4]
+
+
+def test_a_message_that_ends_behind_what_is_acknowledged_comes_whole_in_a_redelivery() -> None:
+    driven = ready(ordered=True)
+    driven.receive(chunk(3, 0), incoming(4), chunk(5, 1))
+    driven.tell(AcknowledgeUpTo(driven.generation, MessageId(1, 4)))
+    assert up_to(driven) == [2]
+    driven.tell(RedeliverUnacknowledged())
+    epoch = driven.generation.epoch
+    driven.receive(chunk(3, 0, epoch=epoch), incoming(4, epoch=epoch), chunk(5, 1, epoch=epoch))
+    assert [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries] == [5]
 
 
 def test_more_chunked_messages_than_there_is_room_for_come_out_whole_in_order_too() -> None:

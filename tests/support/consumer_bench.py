@@ -66,11 +66,13 @@ def trackers(  # noqa: PLR0913 - what a user may choose
     start: StartMessageId | None = None,
     persistent: bool = True,
 ) -> ConsumerTrackers:
-    chunks = ChunkedMessages(max_size=100, max_pending=2)
+    chunks = ChunkedMessages(max_size=100, max_pending=2, ordered=ordered)
     dead: DeadLetters[DeliveredEntry] | None = None if max_redeliver_count is None else DeadLetters(max_redeliver_count)
     return ConsumerTrackers(
         permits=FlowPermits(queue_size),
-        ack_grouping=AckGroupingTracker(receipts=receipts, chunks_of=chunks.take_chunks_of),
+        ack_grouping=AckGroupingTracker(
+            receipts=receipts, chunks_of=chunks.take_chunks_of, first_unread=chunks.first_unread
+        ),
         negative_acks=NegativeAcksTracker(ordered=ordered, delay=RedeliveryDelay(1.0), persistent=persistent),
         chunks=chunks,
         start=start or StartMessageId(),

@@ -7,7 +7,10 @@ are all acknowledged is sent as a plain entry in either case.
 
 A cumulative acknowledgement covers a message and everything before it. In the middle of a batch it is sent with the
 unacknowledged set. To a broker without such sets it is sent for the entry before: naming the batch itself would
-acknowledge the rest of the batch, too.
+acknowledge the rest of the batch, too. The chunks of a message lie among other entries. So a cumulative acknowledgement
+is sent only up to the first chunk of a message that is not read yet, and is held for the rest until that message is
+acknowledged or dropped. A caller that waits for the receipt waits for the rest: a success before would be untrue. If
+that takes too long, the call ends with a timeout, and the acknowledgement goes on.
 
 When a group ends is decided in `runtime/ack_queue.py`, which collects the acknowledgements of callers. The tracker
 marks them and holds them until the event `AcksDue` says that the group is complete. The tracker itself has no timer.
@@ -162,9 +165,9 @@ class AckGroupingTracker:
     """The acknowledgements of one consumer of one partition."""
 
     __slots__ = (
-        "_batch_sizes", "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor", "_held",
-        "_left_by_transactions", "_receipts", "_unacknowledged", "_unanswered", "_withheld", "batch_index_acks",
-        "generation", "largest_batch", "receipts",
+        "_batch_sizes", "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_first_unread", "_floor",
+        "_held", "_left_by_transactions", "_receipts", "_unacknowledged", "_unanswered", "_withheld",
+        "batch_index_acks", "generation", "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
@@ -173,8 +176,10 @@ class AckGroupingTracker:
         batch_index_acks: bool = False,
         receipts: bool = False,
         chunks_of: Callable[[MessageId], Iterable[EntryKey]] = known_entries,
+        first_unread: Callable[[EntryKey], EntryKey | None] = lambda _: None,
     ) -> None:
         self._chunks_of = chunks_of
+        self._first_unread = first_unread
         self.largest_batch = ack_set.largest_batch(DEFAULT_MAX_MESSAGE_SIZE)  # until a broker says otherwise
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
@@ -401,26 +406,44 @@ class AckGroupingTracker:
         """True while there is something to send."""
         return bool(self._held) or self._cumulative is not None
 
+    @property
+    def is_holding_cumulative(self) -> bool:
+        """True while a cumulative acknowledgement waits to be sent, maybe for a message that is not read yet."""
+        return self._cumulative is not None
+
     def drain(self) -> list[AckGroup]:
-        """Take out all that is held, for sending."""
-        groups: list[AckGroup] = []
-        if self._cumulative is not None:
-            groups.append(self._cumulative._replace(acknowledged=tuple(self._cumulative_receipts)))
-            if not self.receipts:
-                self._confirmed = max(self._confirmed, self._cumulative.position)
+        """Take out all that can be sent."""
+        groups = self._take_cumulative()
         entries = tuple(self._held.items())
         for start in range(0, len(entries), MAX_ENTRIES):
             part = entries[start : start + MAX_ENTRIES]
             waiting = tuple(one for entry, _ in part for one in self._receipts.get(entry, ()))
             groups.append(AckGroup(part, acknowledged=waiting))
-        self._clear_held()
-        return groups
-
-    def _clear_held(self) -> None:
-        self._cumulative = None
-        self._cumulative_receipts = []
         self._held = {}
         self._receipts = {}
+        return groups
+
+    def _take_cumulative(self) -> list[AckGroup]:
+        """Take out the cumulative group, or what comes before a message that is not read."""
+        group = self._cumulative
+        if group is None:
+            return []
+        first = self._first_unread(group.position[:2])
+        if first is None:
+            group = group._replace(acknowledged=tuple(self._cumulative_receipts))
+            self._cumulative = None
+            self._cumulative_receipts = []
+        else:
+            group = AckGroup((((first[0], first[1] - 1), 0),), cumulative=True)
+            if any(group.position <= asked for asked in self._asked()):
+                return []
+        if not self.receipts:
+            self._confirmed = max(self._confirmed, group.position)
+        return [group]
+
+    def _asked(self) -> list[AckPosition]:
+        """Return the positions up to which a broker has acknowledged, or was asked to."""
+        return [self._confirmed, *(group.position for group in self._unanswered.values() if group.cumulative)]
 
     def awaits(self, number: int, group: AckGroup) -> None:
         """Note that a group was sent. Its answer carries this number."""
@@ -462,10 +485,8 @@ class AckGroupingTracker:
             self._unacknowledged.put(entry, unacknowledged)
 
     def _set_floor(self) -> None:
-        asked = [group.position for group in self._unanswered.values() if group.cumulative]
-        if self._cumulative is not None:
-            asked.append(self._cumulative.position)
-        self._floor = max([self._confirmed, *asked])
+        held = [] if self._cumulative is None else [self._cumulative.position]
+        self._floor = max([*self._asked(), *held])
 
     def disconnected(self) -> None:
         """Hold again the groups that were sent and not answered. The broker remembers those that it confirmed."""
@@ -486,7 +507,9 @@ class AckGroupingTracker:
     def drop_all(self) -> DroppedAcks:
         """Drop everything at the consumer's end, and return the tokens that will get no answer."""
         self.disconnected()
-        dropped = [one for group in self.drain() for one in group.acknowledged if one.token is not None]
+        waiting = [*self._cumulative_receipts, *(one for several in self._receipts.values() for one in several)]
+        self._cumulative, self._cumulative_receipts, self._held, self._receipts = None, [], {}, {}
+        dropped = [one for one in waiting if one.token is not None]
         return DroppedAcks(
             tuple(one.token for one in dropped if not one.was_sent), tuple(one.token for one in dropped if one.was_sent)
         )

@@ -4,28 +4,38 @@ A message over the broker's limit travels as chunks: entries with the same uuid,
 chunks of other messages. They are kept until the last has come. Chunks must come in order; those of one producer do,
 unless something was lost or sent twice:
 
-- a chunk 0 that comes again starts the message again: the producer, or the broker, sends all of it again;
+- a chunk 0 that comes again starts the message again: the producer, or the broker, sends all of it again. Several
+  messages may have the same uuid, because many clients make it of the producer's name and the sequence id. A chunk
+  belongs to the last of them that began before it. So a chunk 0 that is *older* than the message that is here begins
+  another one: the newer message is set aside for it;
 - a chunk that is here already is dropped. If it is another entry than before, the producer sent it twice, and the
   second entry is acknowledged. If it is the same entry, the broker sent it twice, and nothing needs to be done;
 - a chunk that comes too early shows that one is missing. The chunks that are here are dropped, and are redelivered
   later. But if the message is older than `expiry`, they are acknowledged and the message is lost: its producer will not
-  send the missing chunk any more. The exception is a message whose first chunks were dropped here: they will be
-  redelivered.
+  send the missing chunk any more. In an ordered subscription they are acknowledged at once: everything unacknowledged
+  comes in order there, so the missing chunk is before the start, or was acknowledged. In both cases there is one
+  exception, a message whose first chunks were dropped here: they will be redelivered.
 
 An incomplete message must not stay for ever. None is kept longer than `expiry` seconds (0: no limit), and no more than
 `max_pending` are kept (0: no limit). When there is no room, the *new* message is refused and redelivered later.
+A message that begins again in a redelivery of everything is as old as before.
 Dropping the oldest instead could go on without end: with more than `max_pending` messages interleaved, each would be
 dropped before its last chunk came. The oldest is dropped in two cases only: with `auto_ack_oldest`, by which the user
 accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its producer may have died.
 
 Chunks are redelivered only after a delay (`set_aside` in `negative_acks_tracker.py`). At once, there would probably
-still be too many incomplete messages. In an ordered subscription everything behind them would come again, too.
+still be too many incomplete messages. In an ordered subscription everything behind them would come again, too. There,
+a message that was dropped is remembered until its first chunk comes, or until a later entry shows that it will not
+come. In others it is remembered for `expiry` seconds, because other consumers may get it.
+
+No cumulative acknowledgement may cover chunks of a message that is not read yet (`first_unread`).
 
 The metadata is not trusted. The declared size is only compared; memory is allocated only for chunks that are here, and
 each has at least one byte. Chunks that contradict each other, or their declared sizes, make the whole message corrupt.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pulsar_actors.exceptions import InvalidArgument
@@ -94,13 +104,29 @@ class ChunkOutcome:
 
 @dataclass(slots=True)
 class _Pending:
+    """An incomplete message. `was_dropped` is set if its chunks come again, maybe one by one."""
+
     num_chunks: int
     total_size: int
     since: float
     latest: float
+    was_dropped: bool
     size: int = 0
     ids: list[MessageId] = field(default_factory=list[MessageId])
     chunks: list[Chunk] = field(default_factory=list[Chunk])
+
+
+class _Dropped(NamedTuple):
+    """An incomplete message that was dropped here and will be redelivered.
+
+    `begun` is the time since which its expiry counts, None for the time at which it begins again. `is_awaited` is set
+    once everything comes again.
+    """
+
+    uuid: str
+    since: float
+    begun: float | None = None
+    is_awaited: bool = False
 
 
 def known_entries(message_id: MessageId) -> tuple[EntryKey, ...]:
@@ -112,10 +138,18 @@ def known_entries(message_id: MessageId) -> tuple[EntryKey, ...]:
 class ChunkedMessages:
     """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
 
-    __slots__ = ("_dropped", "_finished", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size")
+    __slots__ = (
+        "_dropped", "_finished", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size", "ordered",
+    )  # fmt: skip
 
     def __init__(
-        self, *, max_size: int, max_pending: int = 10, auto_ack_oldest: bool = False, expiry: float = 60.0
+        self,
+        *,
+        max_size: int,
+        max_pending: int = 10,
+        auto_ack_oldest: bool = False,
+        expiry: float = 60.0,
+        ordered: bool = False,
     ) -> None:
         if not 0 <= expiry <= LONGEST_WAIT:
             raise InvalidArgument(f"unfinished chunks expire after 0 to {LONGEST_WAIT:,.0f} seconds, not {expiry}")
@@ -123,23 +157,41 @@ class ChunkedMessages:
         self.max_pending = max_pending
         self.auto_ack_oldest = auto_ack_oldest
         self.expiry = expiry
+        self.ordered = ordered
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
-        self._dropped: dict[str, tuple[float, EntryKey]] = {}
+        self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
         """Add a chunk, and return its outcome."""
-        pending = self._pending.get(chunk.uuid)
+        pending = self._begun_before(chunk)
         if self._contradicts(chunk, pending):
             return self._corrupt(chunk, pending)
         if chunk.chunk_id == 0:
-            return self._begin(chunk, pending, now)
+            return self._begin(chunk, now)
         if pending is None or chunk.chunk_id > len(pending.ids):
             return self._stray(chunk, pending, now)
         if chunk.chunk_id < len(pending.ids):
             known = pending.ids[chunk.chunk_id] == chunk.message_id
             return ChunkOutcome(acknowledge=[] if known else [chunk.message_id])
         return self._append(chunk, pending, ChunkOutcome(), now)
+
+    def _begun_before(self, chunk: Chunk) -> _Pending | None:
+        """Return the message that a chunk continues, or begins again."""
+        pending, entry = self._pending.get(chunk.uuid), chunk.message_id.position
+        if pending is None:
+            return None
+        first = pending.ids[0].position
+        if chunk.chunk_id == 0:
+            return pending if entry == first else None
+        if entry < first or any(first < dropped for dropped in self._dropped_before(chunk)):
+            return None
+        return pending
+
+    def _dropped_before(self, chunk: Chunk) -> Iterator[EntryKey]:
+        """Return the first chunks of the dropped messages that a chunk may belong to."""
+        entry = chunk.message_id.position
+        return (first for first, one in self._dropped.items() if one.uuid == chunk.uuid and first <= entry)
 
     def _contradicts(self, chunk: Chunk, pending: _Pending | None) -> bool:
         size = chunk.size
@@ -163,17 +215,23 @@ class ChunkedMessages:
         del self._pending[chunk.uuid]
         return ChunkOutcome(corrupt=list(dict.fromkeys([*pending.ids, chunk.message_id])))
 
-    def _begin(self, chunk: Chunk, again: _Pending | None, now: float) -> ChunkOutcome:
-        outcome = ChunkOutcome()
-        if again is None and not self._has_room(outcome, now):
+    def _begin(self, chunk: Chunk, now: float) -> ChunkOutcome:
+        outcome, other, first = ChunkOutcome(), self._pending.get(chunk.uuid), chunk.message_id.position
+        if other is None and not self._has_room(outcome, now):
             outcome.redeliver_later.append(chunk.message_id)
-            self._drop(chunk.uuid, now, chunk.message_id)
+            self._remember(first, _Dropped(chunk.uuid, now))
             return outcome
-        if again is not None and again.ids[0] != chunk.message_id:
-            outcome.acknowledge += again.ids
+        if other is not None and other.ids[0] != chunk.message_id:
+            if first < other.ids[0].position or (other.was_dropped and not self.ordered):
+                self._drop(chunk.uuid, now)
+                outcome.redeliver_later += other.ids
+            else:
+                outcome.acknowledge += other.ids
         self._pending.pop(chunk.uuid, None)
-        self._dropped.pop(chunk.uuid, None)
-        pending = self._pending[chunk.uuid] = _Pending(chunk.num_chunks, chunk.total_size, now, now)
+        dropped = self._dropped.pop(first, None)
+        since = now if dropped is None or dropped.begun is None else dropped.begun
+        pending = _Pending(chunk.num_chunks, chunk.total_size, since, now, was_dropped=dropped is not None)
+        self._pending[chunk.uuid] = pending
         return self._append(chunk, pending, outcome, now)
 
     def _has_room(self, outcome: ChunkOutcome, now: float) -> bool:
@@ -185,37 +243,53 @@ class ChunkedMessages:
             del self._pending[uuid]
             outcome.acknowledge += oldest.ids
         elif now - oldest.latest > STALLED_AFTER:
-            self._drop(uuid, now, oldest.ids[0])
+            self._drop(uuid, now)
             outcome.redeliver_later += oldest.ids
         else:
             return False
         return True
 
-    def _drop(self, uuid: str, now: float, first: MessageId) -> None:
+    def _drop(self, uuid: str, now: float) -> None:
         """Drop a message whose first chunks will be redelivered, and remember that."""
-        self._pending.pop(uuid, None)
-        self._dropped.pop(uuid, None)
-        self._dropped[uuid] = now, first.position
-        while self._dropped and not self._will_come(next(iter(self._dropped)), now):
+        self._remember(self._pending.pop(uuid).ids[0].position, _Dropped(uuid, now))
+
+    def _remember(self, first: EntryKey, dropped: _Dropped) -> None:
+        """Remember a dropped message, and forget those that nobody waits for any longer."""
+        self._dropped.pop(first, None)
+        self._dropped[first] = dropped
+        while not self._is_expected(self._dropped[next(iter(self._dropped))], dropped.since):
             del self._dropped[next(iter(self._dropped))]
 
-    def _will_come(self, uuid: str, now: float) -> bool:
-        """Return whether a message's first chunks, dropped here within `expiry` seconds, will be redelivered."""
-        dropped = self._dropped.get(uuid)
-        return dropped is not None and now - dropped[0] <= self.expiry
+    def _is_expected(self, dropped: _Dropped, now: float) -> bool:
+        """Return whether the first chunks of a message that was dropped here may still be redelivered."""
+        return self.ordered or not self.expiry or now - dropped.since <= self.expiry
 
     def will_come_again(self, now: float) -> bool:
         """Return whether a message that was dropped here will be redelivered as a whole. Any thread may ask."""
-        return any(now - since <= self.expiry for since, _ in list(self._dropped.values()))
+        return any(self._is_expected(one, now) for one in list(self._dropped.values()))
 
     def _stray(self, chunk: Chunk, pending: _Pending | None, now: float) -> ChunkOutcome:
         ids = [chunk.message_id] if pending is None else [*pending.ids, chunk.message_id]
-        if self.expiry and chunk.age > self.expiry and not self._will_come(chunk.uuid, now):
-            self._pending.pop(chunk.uuid, None)
+        will_come = any(self._is_expected(self._dropped[first], now) for first in self._dropped_before(chunk))
+        if not will_come and (self.ordered or (self.expiry and chunk.age > self.expiry)):
+            if pending is not None:
+                del self._pending[chunk.uuid]
             return ChunkOutcome(acknowledge=ids)
         if pending is not None:
-            self._drop(chunk.uuid, now, pending.ids[0])
+            self._drop(chunk.uuid, now)
         return ChunkOutcome(redeliver_later=ids)
+
+    def came_up_to(self, entry: EntryKey) -> bool:
+        """Forget the dropped messages that did not come again before an entry. Return whether there were any.
+
+        In an ordered subscription everything comes again in order. These messages were acknowledged elsewhere.
+        """
+        if not self.ordered:
+            return False
+        gone = [first for first, one in self._dropped.items() if one.is_awaited and first <= entry]
+        for first in gone:
+            del self._dropped[first]
+        return bool(gone)
 
     def _append(self, chunk: Chunk, pending: _Pending, outcome: ChunkOutcome, now: float) -> ChunkOutcome:
         pending.ids.append(chunk.message_id)
@@ -252,9 +326,33 @@ class ChunkedMessages:
 
     def unread_from(self, opened: EntryKey) -> EntryKey | None:
         """Return the first chunk of a message that a reader has not opened, if it is before the last opened entry."""
-        begun = [entries[0] for entries in self._finished.above(opened)]
-        begun += [first for _, first in self._dropped.values()]
+        begun = [*(entries[0] for entries in self._finished.above(opened)), *self._dropped]
         return min((first for first in begun if first < opened), default=None)
+
+    def first_unread(self, up_to: EntryKey) -> EntryKey | None:
+        """Return the first chunk that an acknowledgement of everything up to an entry must not cover.
+
+        Its message is incomplete, or complete and not acknowledged: `acknowledged_up_to` has forgotten the others.
+        """
+        begun = [*self._dropped, *(pending.ids[0].position for pending in self._pending.values())]
+        for entries in self._finished.values():
+            if entries[0] <= up_to:
+                self._finished.get(entries[-1])  # it is still in use
+                begun.append(entries[0])
+        return min((first for first in begun if first <= up_to), default=None)
+
+    def has_chunk(self, uuid: str, entry: EntryKey) -> bool:
+        """Return whether a chunk belongs to a message that is not read, even if later messages are acknowledged."""
+        pending = self._pending.get(uuid)
+        return (
+            (pending is not None and pending.ids[0].position <= entry)
+            or any(one.uuid == uuid and first <= entry for first, one in self._dropped.items())
+            or any(entry in entries for entries in self._finished.values())
+        )
+
+    def is_dropped(self, entry: EntryKey) -> bool:
+        """Return whether an entry is the first chunk of a message that was dropped here and will be redelivered."""
+        return entry in self._dropped
 
     def expire(self, now: float) -> list[MessageId]:
         """Drop messages that have been incomplete for too long, and return their chunks, to be acknowledged."""
@@ -276,10 +374,17 @@ class ChunkedMessages:
         """Forget the complete messages that were not used since the reconnect before."""
         self._finished.drop_unused()
 
-    def drop_unfinished(self) -> None:
-        """Drop incomplete messages: all their chunks come again after the next reconnect or redelivery."""
-        for uuid, pending in list(self._pending.items()):
-            self._drop(uuid, pending.latest, pending.ids[0])
+    def drop_unfinished(self, *, is_lost: bool) -> None:
+        """Drop incomplete messages: all their chunks come again after the next reconnect or redelivery.
+
+        If the connection is lost (`is_lost`), nobody knows when they come, and their expiry starts again.
+        """
+        for uuid, pending in self._pending.items():
+            first = pending.ids[0].position
+            self._remember(first, _Dropped(uuid, pending.latest, None if is_lost else pending.since))
+        self._pending.clear()
+        if self.ordered:
+            self._dropped = {first: one._replace(is_awaited=True) for first, one in self._dropped.items()}
 
     def clear(self) -> None:
         """Drop everything, after a seek."""

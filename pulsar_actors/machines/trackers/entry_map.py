@@ -5,6 +5,7 @@ An entry, identified by its ledger id and its entry id, is the unit that a broke
 
 import heapq
 import math
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from pulsar_actors.named_tuple import NamedTuple
@@ -83,6 +84,10 @@ class EntryMap(Generic[Value]):
         """Return the values of all higher entries, which takes a search of the whole map."""
         return [value for values in (self._values, self._former) for key, value in values.items() if key > entry]
 
+    def values(self) -> list[Value]:
+        """Return all values."""
+        return [*self._values.values(), *self._former.values()]
+
     def drop_unused(self) -> None:
         """Drop the entries that were not read or written since the last call."""
         self._former, self._values = self._values, {}
@@ -138,10 +143,13 @@ class Deadlines:
         if end is not None:
             del self._buckets[end][entry]
 
-    def discard_up_to(self, last: EntryKey) -> None:
-        """Remove an entry and all that are lower."""
+    def discard_up_to(self, last: EntryKey, keep: Callable[[EntryKey], bool] | None = None) -> None:
+        """Remove an entry and all that are lower, but for those to keep."""
         for entry, end in self._bucket_of.pop_up_to(last):
-            del self._buckets[end][entry]
+            if keep is not None and keep(entry):
+                self._bucket_of.put(entry, end)
+            else:
+                del self._buckets[end][entry]
 
     def clear(self) -> None:
         """Remove all."""

@@ -18,7 +18,7 @@ again each time. So they wait like negatively acknowledged ones, and at least fo
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, Deadlines, EntryKey
@@ -102,9 +102,9 @@ class NegativeAcksTracker:
         """Forget an entry that has been acknowledged."""
         self._deadlines.discard(entry)
 
-    def acknowledged_up_to(self, entry: EntryKey) -> None:
-        """Forget an entry and all before it."""
-        self._deadlines.discard_up_to(entry)
+    def acknowledged_up_to(self, entry: EntryKey, keep: Callable[[EntryKey], bool] | None = None) -> None:
+        """Forget an entry and all before it, but for those to keep."""
+        self._deadlines.discard_up_to(entry, keep)
 
     def clear(self) -> None:
         """Forget all: after a seek nothing from before it counts."""

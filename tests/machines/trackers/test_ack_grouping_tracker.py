@@ -722,3 +722,50 @@ def test_who_has_waited_longest_is_late_first() -> None:
     assert receipts.expire(5.9) == ()
     assert receipts.expire(6.0) == ("a",)
     assert receipts.next_deadline() == 7.0
+
+
+def held_back(first_unread: list[EntryKey | None], *, receipts: bool = False) -> AckGroupingTracker:
+    return AckGroupingTracker(receipts=receipts, first_unread=lambda _: first_unread[0])
+
+
+def sent_up_to(acks: AckGroupingTracker) -> list[EntryKey]:
+    return [group.position[:2] for group in acks.drain() if group.cumulative]
+
+
+def test_a_cumulative_acknowledgement_stops_before_a_message_that_is_not_read_and_goes_on_when_it_is() -> None:
+    first: list[EntryKey | None] = [(1, 4)]
+    acks = held_back(first)
+    acks.acknowledge_up_to(plain(9), NOW)
+    assert sent_up_to(acks) == [(1, 3)]
+    assert sent_up_to(acks) == []
+    assert acks.is_holding_cumulative
+    assert acks.is_acknowledged((1, 9)), "it is not delivered again"
+    acks.disconnected()
+    assert sent_up_to(acks) == [(1, 3)]
+    first[0] = (1, 7)
+    assert sent_up_to(acks) == [(1, 6)]
+    first[0] = None
+    assert sent_up_to(acks) == [(1, 9)]
+    assert not acks.is_holding_cumulative
+
+
+def test_the_receipt_of_an_acknowledgement_that_is_held_back_is_that_of_the_whole() -> None:
+    first: list[EntryKey | None] = [(1, 4)]
+    acks = held_back(first, receipts=True)
+    assert acks.acknowledge_up_to(plain(9), NOW, "token").tokens == ()
+    (part,) = acks.drain()
+    acks.awaits(1, part)
+    assert sent_up_to(acks) == [], "the part is under way"
+    assert acks.answered(1, failed=False).tokens == ()
+    first[0] = None
+    (whole,) = acks.drain()
+    acks.awaits(2, whole)
+    assert acks.answered(2, failed=False).tokens == ("token",)
+
+
+def test_an_acknowledgement_that_is_held_back_at_the_end_was_never_sent() -> None:
+    acks = held_back([(1, 4)], receipts=True)
+    acks.acknowledge_up_to(plain(9), NOW, "token")
+    acks.drain()
+    assert acks.drop_all() == (("token",), ())
+    assert not acks.is_holding_cumulative

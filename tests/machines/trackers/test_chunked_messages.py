@@ -18,8 +18,12 @@ def chunk(entry: int, chunk_id: int, uuid: str = "a", *, of: int = 3, age: float
     return Chunk(at(entry), uuid, chunk_id, of, 2 * of, b"%02d" % chunk_id, age)
 
 
-def assembly(*, max_pending: int = 10, auto_ack_oldest: bool = False, expiry: float = 60.0) -> ChunkedMessages:
-    return ChunkedMessages(max_size=100, max_pending=max_pending, auto_ack_oldest=auto_ack_oldest, expiry=expiry)
+def assembly(
+    *, max_pending: int = 10, auto_ack_oldest: bool = False, expiry: float = 60.0, ordered: bool = False
+) -> ChunkedMessages:
+    return ChunkedMessages(
+        max_size=100, max_pending=max_pending, auto_ack_oldest=auto_ack_oldest, expiry=expiry, ordered=ordered
+    )
 
 
 def add(chunks: ChunkedMessages, *parts: Chunk) -> ChunkOutcome:
@@ -75,11 +79,94 @@ def test_a_chunk_without_a_beginning_is_given_up_when_it_is_old() -> None:
 def test_an_old_chunk_whose_beginning_will_come_again_is_not_given_up() -> None:
     chunks = assembly()
     chunks.add(chunk(0, 0), 0.0)
-    chunks.drop_unfinished()
+    chunks.drop_unfinished(is_lost=True)
     assert add(chunks, chunk(1, 1, age=999.0)) == ChunkOutcome(redeliver_later=[at(1)])
     assert chunks.add(chunk(1, 1, age=999.0), 61.0) == ChunkOutcome(acknowledge=[at(1)]), "it did not come"
     chunks.clear()
     assert add(chunks, chunk(1, 1, age=999.0)) == ChunkOutcome(acknowledge=[at(1)]), "a seek left it behind"
+
+
+def test_an_older_message_with_the_same_uuid_comes_out_whole_and_so_does_the_newer_one() -> None:
+    chunks = assembly()
+    add(chunks, chunk(2, 0, of=2))
+    assert add(chunks, chunk(0, 0, of=2)) == ChunkOutcome(redeliver_later=[at(2)])
+    assert add(chunks, chunk(3, 1, of=2)) == ChunkOutcome(redeliver_later=[at(3)]), "it is of the newer one"
+    older = add(chunks, chunk(1, 1, of=2)).assembled
+    assert older is not None
+    assert chunks.chunks_of(older.message_id) == ((1, 0), (1, 1))
+    newer = add(chunks, chunk(2, 0, of=2), chunk(3, 1, of=2)).assembled
+    assert newer is not None
+    assert chunks.chunks_of(newer.message_id) == ((1, 2), (1, 3))
+
+
+def test_a_newer_message_with_the_same_uuid_acknowledges_none_whose_chunks_come_again_one_by_one() -> None:
+    chunks = assembly(max_pending=1)
+    add(chunks, chunk(0, 0, "other"))
+    assert add(chunks, chunk(1, 0, of=2)).redeliver_later == [at(1)]
+    add(chunks, chunk(3, 1, "other"), chunk(4, 2, "other"), chunk(1, 0, of=2))
+    assert add(chunks, chunk(5, 0, of=2)) == ChunkOutcome(redeliver_later=[at(1)])
+
+
+def test_a_corrupt_first_chunk_harms_no_other_message_with_its_uuid() -> None:
+    chunks = assembly()
+    add(chunks, chunk(0, 0, of=2))
+    assert add(chunks, Chunk(at(5), "a", 0, 2, 101, b"00")) == ChunkOutcome(corrupt=[at(5)])
+    assert add(chunks, chunk(1, 1, of=2)).assembled is not None
+
+
+def test_in_order_a_chunk_without_a_beginning_is_given_up_at_once_unless_that_was_dropped_here() -> None:
+    chunks = assembly(max_pending=1, ordered=True)
+    assert add(chunks, chunk(1, 1)) == ChunkOutcome(acknowledge=[at(1)])
+    assert add(chunks, chunk(2, 0), chunk(4, 2)) == ChunkOutcome(acknowledge=[at(2), at(4)])
+    add(chunks, chunk(5, 0), chunk(6, 0, "b"))
+    assert add(chunks, chunk(7, 1, "b")) == ChunkOutcome(redeliver_later=[at(7)])
+
+
+def test_without_an_expiry_a_dropped_message_is_expected_for_ever() -> None:
+    chunks = assembly(expiry=0, ordered=True)
+    chunks.add(chunk(0, 0, "a"), 0.0)
+    chunks.add(chunk(1, 0, "b"), 1.0)
+    chunks.drop_unfinished(is_lost=True)
+    assert chunks.will_come_again(1e6)
+    assert chunks.unread_from((1, 9)) == (1, 0)
+
+
+def test_in_order_a_dropped_message_is_expected_until_what_is_behind_it_comes() -> None:
+    chunks = assembly(ordered=True)
+    chunks.add(chunk(3, 0), 0.0)
+    assert not chunks.came_up_to((1, 9))
+    chunks.drop_unfinished(is_lost=True)
+    assert not chunks.came_up_to((1, 2))
+    assert chunks.will_come_again(1e6)
+    assert chunks.came_up_to((1, 3))
+    assert not chunks.will_come_again(0.0)
+
+
+@pytest.mark.parametrize(("is_lost", "expires"), [(False, 60.0), (True, 100.0)])
+def test_what_begins_again_in_a_redelivery_is_as_old_as_before(*, is_lost: bool, expires: float) -> None:
+    chunks = assembly(ordered=True)
+    chunks.add(chunk(0, 0), 0.0)
+    chunks.drop_unfinished(is_lost=is_lost)
+    chunks.add(chunk(0, 0), 40.0)
+    assert chunks.next_expiry() == expires
+
+
+def test_the_first_unread_chunk_is_of_a_message_that_is_incomplete_dropped_or_not_acknowledged() -> None:
+    chunks = assembly(max_pending=1, ordered=True)
+    assert chunks.first_unread((1, 9)) is None
+    add(chunks, chunk(4, 0, of=2))
+    assert (chunks.first_unread((1, 3)), chunks.first_unread((1, 4))) == (None, (1, 4))
+    add(chunks, chunk(5, 0, "b", of=2), chunk(6, 1, of=2))
+    assert chunks.first_unread((1, 9)) == (1, 4)
+    chunks.acknowledged_up_to((1, 6))
+    assert chunks.first_unread((1, 9)) == (1, 5)
+    add(chunks, chunk(5, 0, "b", of=2), chunk(7, 1, "b", of=2))
+    assert chunks.first_unread((1, 6)) == (1, 5)
+    for _ in range(3):
+        chunks.rebound()
+        assert chunks.first_unread((1, 6)) == (1, 5), "it is in use"
+    chunks.acknowledged_up_to((1, 7))
+    assert chunks.first_unread((1, 9)) is None
 
 
 @given(in_flight=st.integers(3, 9), length=st.integers(2, 5), gap=st.integers(1, 9), max_pending=st.integers(1, 3))
@@ -208,7 +295,7 @@ def test_a_message_that_is_put_together_is_known_although_all_is_redelivered_and
     chunks = assembly()
     whole = add(chunks, chunk(0, 0), chunk(5, 1), chunk(9, 2)).assembled
     assert whole is not None
-    chunks.drop_unfinished()
+    chunks.drop_unfinished(is_lost=True)
     assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 5), (1, 9))
     chunks.clear()
     assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 9))
