@@ -210,7 +210,7 @@ def new_consumer_machine(
     persistent = TopicName.parse(command.topic).is_persistent
     chunks = ChunkedMessages(
         max_size=MAX_CHUNKED_MESSAGE_SIZE,
-        max_pending=options.max_pending_chunked_message or UNLIMITED_CHUNKED_MESSAGES,
+        max_pending=_most_chunked_messages(options, start),
         auto_ack_oldest=options.auto_ack_oldest_chunked_message_on_queue_full,
         expiry=options.expire_time_of_incomplete_chunked_message_ms / 1000,
         ordered=options.consumer_type in IN_ORDER,
@@ -243,6 +243,17 @@ def new_consumer_machine(
         is_reader=start is not None,
     )
     return ConsumerMachine(settings, trackers, handle_settings.backoff(loop))
+
+
+def _most_chunked_messages(options: ConsumerOptions, start: ReaderStart | None) -> int:
+    """Return how many messages may be incomplete at a time.
+
+    A reader refuses none, because no broker redelivers what a reader has left behind. So it has a limit only if the
+    oldest message may be lost instead.
+    """
+    if start is not None and not options.auto_ack_oldest_chunked_message_on_queue_full:
+        return UNLIMITED_CHUNKED_MESSAGES
+    return options.max_pending_chunked_message or UNLIMITED_CHUNKED_MESSAGES
 
 
 def _start_message_id(options: ConsumerOptions, start: ReaderStart | None, *, persistent: bool) -> StartMessageId:

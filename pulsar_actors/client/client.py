@@ -451,7 +451,8 @@ class Client(Closeable):
         ack_timeout_redelivery_backoff = None
             A time that is added to `unacked_messages_timeout_ms`, and that grows with the number of redeliveries.
         expire_time_of_incomplete_chunked_message_ms = 60000
-            Milliseconds after which the chunks of an incomplete message are acknowledged unread; 0: never.
+            Milliseconds after which the chunks of an incomplete message are acknowledged unread; 0: never. Until then
+            a cumulative acknowledgement ends before them.
         priority_level = 0
             Consumers with the lowest level come first. Shared: they get messages as long as they have permits.
             Failover: one of them is the active consumer.
@@ -528,9 +529,11 @@ class Client(Closeable):
             a consumer can decrypt it. DISCARD: it is acknowledged. CONSUME: it is delivered encrypted, and a batch as
             one message; see `Message.encryption_context`.
         max_pending_chunked_message = 10
-            Chunked messages that are put together at once; 0: any number.
+            With `auto_ack_oldest_chunked_message_on_queue_full`, the chunked messages that are put together at once; 0:
+            any number.
         auto_ack_oldest_chunked_message_on_queue_full = False
-            If there are more, drop the oldest. Otherwise the newest is refused, and delivered again later.
+            If there are more, drop the oldest. Otherwise there is no limit: no broker sends a reader again what it has
+            left behind.
         expire_time_of_incomplete_chunked_message_ms = 60000
             Milliseconds after which an incomplete chunked message is dropped; 0: never.
         interceptors = ()

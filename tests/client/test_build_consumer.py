@@ -119,6 +119,16 @@ def test_any_number_of_messages_in_chunks_may_be_put_together_where_none_is_name
     assert trackers(max_pending_chunked_message=3).chunks is not None
 
 
+@pytest.mark.parametrize(("drops_oldest", "limited"), [(False, False), (True, True)])
+def test_a_reader_limits_its_chunked_messages_only_if_the_oldest_may_be_lost(
+    *, drops_oldest: bool, limited: bool
+) -> None:
+    start = consuming.ReaderStart(MessageId(3, 4), inclusive=True)
+    limits = {"max_pending_chunked_message": 3, "auto_ack_oldest_chunked_message_on_queue_full": drops_oldest}
+    assert (trackers(start, **limits).chunks.max_pending == 3) is limited
+    assert trackers(**limits).chunks.max_pending == 3
+
+
 @pytest.mark.parametrize(("topic", "persistent"), [("t", True), ("non-persistent://public/default/t", False)])
 def test_topics_that_are_not_stored_are_told_apart(topic: str, *, persistent: bool) -> None:
     made = machine(topic=topic)

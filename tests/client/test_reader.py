@@ -256,17 +256,39 @@ def test_messages_that_come_while_the_broker_is_asked_are_available(
             assert read(reader, 1) == [b"a"]
 
 
-def test_a_message_for_whose_chunks_there_is_no_room_is_available_because_it_comes_again(
+def test_chunked_messages_are_read_however_many_are_on_their_way(
     client: Client, topic: str, broker: EmbeddedBroker
 ) -> None:
+    names = [f"m{number}" for number in range(12)]
     with RawProducer(broker.service_url, topic) as raw:
-        raw.first("one")
-        raw.first("two")
-        raw.second("two")
-        with client.create_reader(topic, MessageId.earliest, max_pending_chunked_message=1) as reader:
-            progress = reader._single_state.receiver_queue.progress
-            until(lambda: progress.passed is not None and progress.passed[1] == 2, "the end of what has come")
-            assert reader.has_message_available()
+        for name in names:
+            raw.first(name)
+        for name in names:
+            raw.second(name)
+    for options in ({}, {"max_pending_chunked_message": 1}):
+        with client.create_reader(topic, MessageId.earliest, **options) as reader:
+            found: list[bytes] = []
+            while reader.has_message_available():
+                found.append(reader.read_next(SOON).data())
+            assert found == [f"{name}{name.upper()}".encode() for name in names]
+
+
+def test_without_an_expiry_a_reader_gets_the_messages_whose_chunks_a_lost_connection_has_divided(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with client.create_reader(topic, MessageId.earliest, expire_time_of_incomplete_chunked_message_ms=0) as reader:
+        with RawProducer(broker.service_url, topic) as raw:
+            for name in ("one", "two"):
+                raw.first(name)
+            raw.send(b"between")
+            assert read(reader, 1) == [b"between"]
+        broker.cut_connections()
+        until(lambda: reader.stats().reconnects, "the reconnect")
+        with RawProducer(broker.service_url, topic) as raw:
+            for name in ("one", "two"):
+                raw.second(name)
+        assert read(reader, 2) == [b"oneONE", b"twoTWO"]
+        assert not reader.has_message_available()
 
 
 def test_the_end_of_a_message_that_began_before_the_reader_is_not_available(

@@ -146,6 +146,19 @@ def test_batches_and_chunks_are_values_too(client: pulsar.Client, topic: str) ->
         assert dict(view) == {"large": large}
 
 
+def test_however_many_chunked_messages_are_on_their_way_all_are_values(
+    broker: EmbeddedBroker, client: pulsar.Client, topic: str
+) -> None:
+    keys = [f"k{number}" for number in range(12)]
+    with RawProducer(broker.service_url, topic) as raw:
+        for part in range(2):
+            for key in keys:
+                sizes = {"num_chunks_from_msg": 2, "total_chunk_msg_size": 2}
+                raw.send(b"%d" % part, is_chunk=True, uuid=key, chunk_id=part, partition_key=key, **sizes)
+    with client.create_table_view(topic) as view:
+        assert dict(view) == dict.fromkeys(keys, b"01")
+
+
 def test_a_chunked_message_that_is_not_complete_keeps_nobody_waiting(
     broker: EmbeddedBroker, client: pulsar.Client, topic: str, producer: pulsar.Producer
 ) -> None:
