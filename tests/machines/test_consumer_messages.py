@@ -244,8 +244,21 @@ def ask_for_everything(driven: Subscriber) -> None:
     driven.tell(RedeliverUnacknowledged())
 
 
-@pytest.mark.parametrize("ordered", [False, True], ids=["Shared", "Exclusive"])
-@pytest.mark.parametrize("way", [refuse, acknowledge_too_late, receive_a_stray_chunk, ask_for_everything])
+ASKING_AGAIN = pytest.mark.parametrize(
+    ("way", "ordered"),
+    [
+        (refuse, False),
+        (refuse, True),
+        (acknowledge_too_late, False),
+        (acknowledge_too_late, True),
+        (receive_a_stray_chunk, False),  # in order, its beginning cannot come
+        (ask_for_everything, False),
+        (ask_for_everything, True),
+    ],
+)
+
+
+@ASKING_AGAIN
 def test_what_is_acknowledged_is_said_before_anything_is_asked_for_again(
     way: Callable[[Subscriber], None],
     ordered: bool,  # noqa: FBT001 - a case
@@ -263,8 +276,7 @@ def test_what_is_acknowledged_is_said_before_anything_is_asked_for_again(
     assert not driven.machine.messages.trackers.ack_grouping.is_holding
 
 
-@pytest.mark.parametrize("ordered", [False, True], ids=["Shared", "Exclusive"])
-@pytest.mark.parametrize("way", [refuse, acknowledge_too_late, receive_a_stray_chunk, ask_for_everything])
+@ASKING_AGAIN
 def test_of_a_topic_that_is_not_stored_nothing_queued_is_dropped_to_come_again(
     way: Callable[[Subscriber], None],
     ordered: bool,  # noqa: FBT001 - a case
