@@ -401,7 +401,11 @@ def readers_miss_nothing(found: Found) -> Iterator[str]:
 
 
 def repeats_have_a_reason(found: Found) -> Iterator[str]:
-    """No message comes to a subscription twice, unless something happened between: to it, or to everything."""
+    """No message comes to a subscription twice, unless something happened between: to it, or to everything.
+
+    A Failover consumer may hand out what it has queued after another has become the active one, and got the same: then
+    that other's coming or the going of a third may have been before.
+    """
     changes = [(each.began, each.ended or each.began) for each in found.history.of(Subscribed)]
     changes += [(each.began, each.ended or each.began) for each in found.history.of(Closed)]
     for received in found.of_subscription.values():
@@ -412,10 +416,16 @@ def repeats_have_a_reason(found: Found) -> Iterator[str]:
                 before is got
                 or got.subscription in found.given_back
                 or any(each.subject in ("", got.subscription) and each.at < got.at for each in found.history.disturbed)
-                or any(began < got.at and ended > before.at for began, ended in changes)
+                or any(began < got.at and ended > _queued_since(found, before, got) for began, ended in changes)
             )
             if not excused:
                 yield f"{got.content!r} came to {got.consumer} again, for no reason"
+
+
+def _queued_since(found: Found, before: Received, got: Received) -> int:
+    """Return since when the first consumer may have had the message, for changes of who gets it to count."""
+    is_handed_over = found.subscribed[got.consumer].kind is ConsumerType.Failover and got.consumer != before.consumer
+    return found.sent[before.content].began if is_handed_over and before.content in found.sent else before.at
 
 
 PROMISES: tuple[Callable[[Found], Iterator[str]], ...] = (

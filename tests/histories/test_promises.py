@@ -275,6 +275,14 @@ def repeated_for_no_reason(story: Story) -> None:
     story.receive(story.subscribe(), sent, sent)
 
 
+def repeated_by_one_that_takes_over_from_nobody(story: Story) -> None:
+    first = story.subscribe("first", ConsumerType.Failover)
+    second = story.subscribe("second", ConsumerType.Failover)
+    sent = story.send(1)
+    story.receive(first, sent)
+    story.receive(second, sent)
+
+
 BROKEN: dict[str, list[Callable[[Story], None]]] = {
     "sends_end_once": [never_ends, ends_twice],
     "nothing_is_made_up": [
@@ -299,7 +307,7 @@ BROKEN: dict[str, list[Callable[[Story], None]]] = {
         visible_and_not_acknowledged,
     ],
     "readers_miss_nothing": [read_with_a_gap],
-    "repeats_have_a_reason": [repeated_for_no_reason],
+    "repeats_have_a_reason": [repeated_for_no_reason, repeated_by_one_that_takes_over_from_nobody],
 }  # fmt: skip
 
 
@@ -339,6 +347,14 @@ def a_repetition_after_a_reconnect(story: Story) -> None:
     story.receive(consumer, sent)
     story.history.disturb("fault")
     story.receive(consumer, sent)
+
+
+def a_message_that_was_queued_when_another_took_over(story: Story) -> None:
+    first = story.subscribe("first", ConsumerType.Failover)
+    sent = story.send(1)
+    second = story.subscribe("second", ConsumerType.Failover)
+    story.receive(first, sent)
+    story.receive(second, sent)
 
 
 def an_order_among_keys(story: Story) -> None:
@@ -403,7 +419,7 @@ def a_repeated_message_without_deduplication(story: Story) -> None:
     "tell",
     [
         a_seek, an_order_that_a_seek_has_changed,
-        a_repetition_after_a_reconnect, an_order_among_keys,
+        a_repetition_after_a_reconnect, a_message_that_was_queued_when_another_took_over, an_order_among_keys,
         a_commit_that_was_asked_for_again, a_batch_of_which_a_part_was_acknowledged,
         a_batch_of_which_a_part_was_acknowledged_in_a_transaction,
         a_batch_that_came_again_before_its_rest_was_acknowledged, an_acknowledgement_during_the_close,
