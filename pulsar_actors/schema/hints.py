@@ -15,7 +15,7 @@
 | `list[T]`, `set[T]`, `tuple[T, ...]`; `dict[str, T]` | array; map |
 | `T | None` | `["null", T]`, with the default null |
 | an Enum, `Literal["a", "b"]` | enum |
-| `datetime`, `date`, `time`, `UUID` | timestamp-micros (aware ones only), date, time-micros, uuid |
+| `datetime` (aware), `date` (no datetime), `time`, `UUID` | timestamp-micros, date, time-micros (no zone), uuid |
 | `Annotated[Decimal, (10, 2)]` | decimal, of that precision and scale |
 | another such class; a union of them | record; union (only in Avro: JSON has no names) |
 
@@ -114,7 +114,7 @@ class _Builder:
         if hint is Decimal:
             return self._decimal(extras, where)
         if hint in _TEXTS:
-            return self._text(hint)
+            return self._text(hint, where)
         if origin in {Union, getattr(types, "UnionType", Union)}:
             return self._union([self.node(one, where) for one in arguments], where)
         if origin is Literal:
@@ -153,13 +153,12 @@ class _Builder:
         avro = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
         return _Node(avro, Codec(_checked(None, Decimal, where)), Decimal, "Decimal")
 
-    def _text(self, hint: Any) -> _Node:  # noqa: ANN401 - one of four classes
+    def _text(self, hint: Any, where: str) -> _Node:  # noqa: ANN401 - one of four classes
         avro, load = _TEXTS[hint]
-        dump = _aware if hint is datetime else None
-        if not self._as_json:
-            return _Node(avro, Codec(dump), hint, hint.__name__)
-        text = str if hint is UUID else lambda value: (dump(value) if dump else value).isoformat()
-        return _Node("string", Codec(text, load), hint, "string")
+        if self._as_json:
+            dump = str if hint is UUID else _temporal(hint, where, as_json=True)
+            return _Node("string", Codec(dump, load), hint, "string")
+        return _Node(avro, Codec(None if hint is UUID else _temporal(hint, where, as_json=False)), hint, hint.__name__)
 
     def _literal(self, values: tuple[Any, ...], where: str) -> _Node:
         if None in values:
@@ -237,7 +236,10 @@ class _Builder:
         return _Node({"type": "map", "values": item.avro}, codec, Mapping, "object")
 
     def _union(self, nodes: list[_Node], where: str) -> _Node:  # noqa: C901 - with the functions of its codec
-        nodes.sort(key=lambda node: node.wire != "null")
+        has_datetimes = any(
+            node.values is datetime for node in nodes
+        )  # before dates, as which fastavro would take them
+        nodes.sort(key=lambda node: (node.wire != "null", has_datetimes and node.values is date))
         records = {node.record_name: node for node in nodes if node.record_name}
         if len(records) > 1:
             if self._as_json:
@@ -494,16 +496,30 @@ def _one_of(values: Sequence[Any], where: str) -> Callable[[Any], Any]:
     return convert
 
 
-def _aware(value: Any) -> datetime:  # noqa: ANN401 - a user's
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise ValueError("a datetime needs a time zone: a point in time has one")
-    return value
+def _temporal(kind: Any, where: str, *, as_json: bool) -> Callable[[Any], Any]:  # noqa: ANN401 - one of three classes
+    """Take a datetime, a date or a time, if all of it can be written: Avro's date has no time, its time no zone."""
+
+    def convert(value: Any) -> Any:  # noqa: ANN401 - a user's
+        if not _is_of(kind, value):
+            raise TypeError(f"{where} takes {kind.__name__}, not {type(value).__name__}")
+        if kind is datetime and value.tzinfo is None:
+            raise ValueError("a datetime needs a time zone: a point in time has one")
+        if kind is time and value.tzinfo is not None and not as_json:
+            raise ValueError(f"{where} takes a time without a zone: Avro has none for it")
+        return value.isoformat() if as_json else value
+
+    return convert
 
 
 def _is_value_of(node: _Node, value: object) -> bool:
-    if type(value) is bool and node.values is not bool:
+    return _is_of(node.values, value)
+
+
+def _is_of(values: Any, value: object) -> bool:  # noqa: ANN401 - a class, or several
+    """Return whether a value is one of a class. A bool is no int, and a datetime is no date."""
+    if (type(value) is bool and values is not bool) or (values is date and isinstance(value, datetime)):
         return False
-    return isinstance(value, node.values)
+    return isinstance(value, values)
 
 
 _PRIMITIVES: Final[dict[Any, tuple[str, str]]] = {

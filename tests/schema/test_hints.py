@@ -117,6 +117,40 @@ def test_a_value_of_another_type_is_refused(make: Any, bad: Any) -> None:
         make(Tree).encode(bad)
 
 
+NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize("make", [AvroSchema, JsonSchema])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Tree("x", day=NOON), Tree("x", day=NOON.replace(tzinfo=None)), Tree("x", clock=NOON), Tree("x", at=NOON.date()),
+        Tree("x", at=NOON.replace(tzinfo=None)), Tree("x", clock=NOON.date()), Tree("x", day=NOON.timetz()),
+    ],
+)  # fmt: skip
+def test_a_date_or_time_of_another_kind_is_refused(make: Any, bad: Any) -> None:
+    with pytest.raises(WrongContent):
+        make(Tree).encode(bad)
+
+
+def test_a_time_with_a_zone_comes_back_from_json_and_is_refused_in_avro_which_has_none() -> None:
+    value = Tree("x", clock=NOON.timetz())
+    assert JsonSchema(Tree).decode(JsonSchema(Tree).encode(value)) == value
+    with pytest.raises(WrongContent, match="a time without a zone"):
+        AvroSchema(Tree).encode(value)
+
+
+@dataclass
+class Stay:
+    until: date | datetime
+
+
+@pytest.mark.parametrize("until", [NOON, NOON.date()])
+def test_a_datetime_in_a_union_is_no_date(until: Any) -> None:
+    schema = AvroSchema(Stay)
+    assert schema.decode(schema.encode(Stay(until))) == Stay(until)
+
+
 @pytest.mark.parametrize("bad", [b"{}", b"[]", b'{"name": 5}', b'{"name": "x", "color": "PINK"}', b"{"])
 def test_json_that_does_not_fit_is_refused(bad: bytes) -> None:
     with pytest.raises(UndecodableMessage):
