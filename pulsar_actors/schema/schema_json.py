@@ -1,7 +1,7 @@
 """The JSON schema of a class of records."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from pulsar_actors.client.schema import Schema, SchemaType
 from pulsar_actors.exceptions import WrongContent
@@ -10,6 +10,9 @@ from pulsar_actors.schema.definition import RecordMeta
 from pulsar_actors.schema.record_types import encoded, record_type_of, undecodable
 
 __all__ = ["JsonSchema"]
+
+_FAULTS: Final = (TypeError, ValueError, AttributeError, KeyError, ArithmeticError, RecursionError)
+"""What codecs raise. Numbers that are too large, and texts that are no decimal, are an ArithmeticError."""
 
 
 class JsonSchema(Schema):
@@ -41,7 +44,7 @@ class JsonSchema(Schema):
             if self._writes_text:
                 return str(dumped).encode()
             return self._text(dumped).encode()
-        except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as fault:
+        except _FAULTS as fault:
             raise encoded(self, fault) from fault
 
     def _text(self, dumped: object) -> str:
@@ -57,7 +60,7 @@ class JsonSchema(Schema):
         try:
             value = data if self._writes_text else json.loads(data)
             return value if self._load is None else self._load(value)
-        except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as fault:
+        except _FAULTS as fault:
             raise undecodable(self, fault) from fault
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -151,6 +151,20 @@ def test_a_datetime_in_a_union_is_no_date(until: Any) -> None:
     assert schema.decode(schema.encode(Stay(until))) == Stay(until)
 
 
+@pytest.mark.parametrize("make", [AvroSchema, JsonSchema])
+def test_a_float_that_is_too_large_is_refused(make: Any) -> None:
+    with pytest.raises(WrongContent, match="too large"):
+        make(Point).encode(Point(10**400))
+
+
+@pytest.mark.parametrize(
+    "bad", [b'{"name": "x", "price": "much"}', b'{"name": "x", "prices": {"p": 1%s}}' % (b"0" * 400)]
+)
+def test_numbers_in_json_that_cannot_be_read_are_refused(bad: bytes) -> None:
+    with pytest.raises(UndecodableMessage):
+        JsonSchema(Tree).decode(bad)
+
+
 @pytest.mark.parametrize("bad", [b"{}", b"[]", b'{"name": 5}', b'{"name": "x", "color": "PINK"}', b"{"])
 def test_json_that_does_not_fit_is_refused(bad: bytes) -> None:
     with pytest.raises(UndecodableMessage):
