@@ -218,10 +218,7 @@ def new_consumer_machine(
     trackers = ConsumerTrackers(
         permits=FlowPermits(options.receiver_queue_size),
         ack_grouping=AckGroupingTracker(
-            batch_index_acks=options.batch_index_ack_enabled,
-            receipts=options.ack_receipt_enabled,
-            chunks_of=chunks.take_chunks_of,
-            first_unread=chunks.first_unread,
+            chunks, batch_index_acks=options.batch_index_ack_enabled, receipts=options.ack_receipt_enabled
         ),
         negative_acks=NegativeAcksTracker(
             ordered=options.consumer_type in IN_ORDER,

@@ -70,9 +70,7 @@ def trackers(  # noqa: PLR0913 - what a user may choose
     dead: DeadLetters[DeliveredEntry] | None = None if max_redeliver_count is None else DeadLetters(max_redeliver_count)
     return ConsumerTrackers(
         permits=FlowPermits(queue_size),
-        ack_grouping=AckGroupingTracker(
-            receipts=receipts, chunks_of=chunks.take_chunks_of, first_unread=chunks.first_unread
-        ),
+        ack_grouping=AckGroupingTracker(chunks, receipts=receipts),
         negative_acks=NegativeAcksTracker(ordered=ordered, delay=RedeliveryDelay(1.0), persistent=persistent),
         chunks=chunks,
         start=start or StartMessageId(),

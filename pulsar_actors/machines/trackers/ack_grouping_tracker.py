@@ -36,14 +36,13 @@ What must hold: no command ever covers a message that the user has not acknowled
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers import ack_set
 from pulsar_actors.machines.trackers.ack_set import to_words
 from pulsar_actors.machines.trackers.batch_sizes import BatchSizes
-from pulsar_actors.machines.trackers.chunked_messages import known_entries
 from pulsar_actors.machines.trackers.entry_map import EntryKey, EntryMap, Generation, is_real
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
@@ -161,25 +160,35 @@ _NOTHING_LEFT: Final[EntryMap[int]] = EntryMap()
 """It stays empty. Most consumers have no transactions, and share it to save memory."""
 
 
+class Chunks(Protocol):
+    """What is known of chunked messages: see `ChunkedMessages`."""
+
+    def take_chunks_of(self, message_id: MessageId) -> Iterable[EntryKey]:
+        """Return the entries of a message that is acknowledged."""
+        ...
+
+    def first_unread(self, up_to: EntryKey) -> EntryKey | None:
+        """Return the first chunk that an acknowledgement of everything up to an entry must not cover."""
+        ...
+
+
 class AckGroupingTracker:
     """The acknowledgements of one consumer of one partition."""
 
     __slots__ = (
-        "_batch_sizes", "_chunks_of", "_confirmed", "_cumulative", "_cumulative_receipts", "_first_unread", "_floor",
+        "_batch_sizes", "_chunks", "_confirmed", "_cumulative", "_cumulative_receipts", "_floor",
         "_held", "_left_by_transactions", "_receipts", "_unacknowledged", "_unanswered", "_withheld",
         "batch_index_acks", "generation", "largest_batch", "receipts",
     )  # fmt: skip
 
     def __init__(
         self,
+        chunks: Chunks,
         *,
         batch_index_acks: bool = False,
         receipts: bool = False,
-        chunks_of: Callable[[MessageId], Iterable[EntryKey]] = known_entries,
-        first_unread: Callable[[EntryKey], EntryKey | None] = lambda _: None,
     ) -> None:
-        self._chunks_of = chunks_of
-        self._first_unread = first_unread
+        self._chunks = chunks
         self.largest_batch = ack_set.largest_batch(DEFAULT_MAX_MESSAGE_SIZE)  # until a broker says otherwise
         self.batch_index_acks = batch_index_acks
         self.receipts = receipts
@@ -309,7 +318,7 @@ class AckGroupingTracker:
         key = message_id.position
         index = message_id.batch_index
         if message_id.first_chunk is not None:
-            for chunk in self._chunks_of(message_id):
+            for chunk in self._chunks.take_chunks_of(message_id):
                 self._held[chunk] = 0
                 done.append(chunk)
             return True
@@ -428,7 +437,7 @@ class AckGroupingTracker:
         group = self._cumulative
         if group is None:
             return []
-        first = self._first_unread(group.position[:2])
+        first = self._chunks.first_unread(group.position[:2])
         if first is None:
             group = group._replace(acknowledged=tuple(self._cumulative_receipts))
             self._cumulative = None

@@ -13,6 +13,7 @@ from pulsar_actors.machines.trackers.ack_grouping_tracker import (
     corrupt_group,
     id_fault,
 )
+from pulsar_actors.machines.trackers.chunked_messages import ChunkedMessages
 from pulsar_actors.machines.trackers.entry_map import LAST_ID, Generation, is_real
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck
@@ -29,13 +30,21 @@ def batched(entry: int, index: int, size: int = 4) -> MessageId:
     return MessageId(1, entry, -1, index, size)
 
 
-def chunks_of(message_id: MessageId) -> list[EntryKey]:
-    assert message_id.first_chunk is not None
-    return [(1, entry) for entry in range(message_id.first_chunk.entry_id, message_id.entry_id + 1)]
+class NeighbouringChunks:
+    """Chunks that nothing lies between; `unread` is the first that is not read."""
+
+    unread: EntryKey | None = None
+
+    def take_chunks_of(self, message_id: MessageId) -> list[EntryKey]:
+        assert message_id.first_chunk is not None
+        return [(1, entry) for entry in range(message_id.first_chunk.entry_id, message_id.entry_id + 1)]
+
+    def first_unread(self, up_to: EntryKey) -> EntryKey | None:
+        return self.unread
 
 
 def groups(*, batch_index_acks: bool = False, receipts: bool = False) -> AckGroupingTracker:
-    return AckGroupingTracker(batch_index_acks=batch_index_acks, receipts=receipts, chunks_of=chunks_of)
+    return AckGroupingTracker(NeighbouringChunks(), batch_index_acks=batch_index_acks, receipts=receipts)
 
 
 def drained(acks: AckGroupingTracker) -> list[tuple[bool, dict[EntryKey, int]]]:
@@ -374,7 +383,7 @@ def test_an_id_that_names_no_message_is_not_known() -> None:
 
 
 def test_the_largest_batch_follows_from_the_largest_message() -> None:
-    acks = AckGroupingTracker()
+    acks = AckGroupingTracker(ChunkedMessages(max_size=100))
     acks.largest_batch = 10
     assert not acks.acknowledge([batched(1, 9, 10)], NOW).faults
     ((_, fault),) = acks.acknowledge([batched(1, 9, 11)], NOW).faults
@@ -382,7 +391,7 @@ def test_the_largest_batch_follows_from_the_largest_message() -> None:
 
 
 def test_an_id_that_nobody_put_together_acknowledges_the_ends_that_it_knows() -> None:
-    acks = AckGroupingTracker()
+    acks = AckGroupingTracker(ChunkedMessages(max_size=100))
     acks.acknowledge([MessageId(1, 6, first_chunk=MessageId(1, 4))], NOW)
     assert drained(acks) == [(False, {(1, 4): 0, (1, 6): 0})]
 
@@ -724,8 +733,10 @@ def test_who_has_waited_longest_is_late_first() -> None:
     assert receipts.next_deadline() == 7.0
 
 
-def held_back(first_unread: list[EntryKey | None], *, receipts: bool = False) -> AckGroupingTracker:
-    return AckGroupingTracker(receipts=receipts, first_unread=lambda _: first_unread[0])
+def unread(entry: EntryKey) -> NeighbouringChunks:
+    chunks = NeighbouringChunks()
+    chunks.unread = entry
+    return chunks
 
 
 def sent_up_to(acks: AckGroupingTracker) -> list[EntryKey]:
@@ -733,8 +744,8 @@ def sent_up_to(acks: AckGroupingTracker) -> list[EntryKey]:
 
 
 def test_a_cumulative_acknowledgement_stops_before_a_message_that_is_not_read_and_goes_on_when_it_is() -> None:
-    first: list[EntryKey | None] = [(1, 4)]
-    acks = held_back(first)
+    chunks = unread((1, 4))
+    acks = AckGroupingTracker(chunks)
     acks.acknowledge_up_to(plain(9), NOW)
     assert sent_up_to(acks) == [(1, 3)]
     assert sent_up_to(acks) == []
@@ -742,29 +753,29 @@ def test_a_cumulative_acknowledgement_stops_before_a_message_that_is_not_read_an
     assert acks.is_acknowledged((1, 9)), "it is not delivered again"
     acks.disconnected()
     assert sent_up_to(acks) == [(1, 3)]
-    first[0] = (1, 7)
+    chunks.unread = (1, 7)
     assert sent_up_to(acks) == [(1, 6)]
-    first[0] = None
+    chunks.unread = None
     assert sent_up_to(acks) == [(1, 9)]
     assert not acks.is_holding_cumulative
 
 
 def test_the_receipt_of_an_acknowledgement_that_is_held_back_is_that_of_the_whole() -> None:
-    first: list[EntryKey | None] = [(1, 4)]
-    acks = held_back(first, receipts=True)
+    chunks = unread((1, 4))
+    acks = AckGroupingTracker(chunks, receipts=True)
     assert acks.acknowledge_up_to(plain(9), NOW, "token").tokens == ()
     (part,) = acks.drain()
     acks.awaits(1, part)
     assert sent_up_to(acks) == [], "the part is under way"
     assert acks.answered(1, failed=False).tokens == ()
-    first[0] = None
+    chunks.unread = None
     (whole,) = acks.drain()
     acks.awaits(2, whole)
     assert acks.answered(2, failed=False).tokens == ("token",)
 
 
 def test_an_acknowledgement_that_is_held_back_at_the_end_was_never_sent() -> None:
-    acks = held_back([(1, 4)], receipts=True)
+    acks = AckGroupingTracker(unread((1, 4)), receipts=True)
     acks.acknowledge_up_to(plain(9), NOW, "token")
     acks.drain()
     assert acks.drop_all() == (("token",), ())
