@@ -52,8 +52,9 @@ class RawProducer:
 
     def send(self, payload: bytes, *, is_chunk: bool = False, **said: Any) -> None:
         """Send one entry with this metadata, true or not."""
-        number, now = self._sent, int(time.time() * 1000)
-        metadata = MessageMetadata(producer_name="raw", sequence_id=number, publish_time=now, **said)
+        number = self._sent
+        always = {"producer_name": "raw", "sequence_id": number, "publish_time": int(time.time() * 1000)}
+        metadata = MessageMetadata(**{**always, **said})
         command = CommandSend(producer_id=0, sequence_id=number, num_messages=1, is_chunk=is_chunk)
         self._socket.sendall(b"".join(encode_payload_command(command, *encode_entry(metadata, payload))))
         self._sent += 1
