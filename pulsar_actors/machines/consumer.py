@@ -7,8 +7,9 @@ for calls `consumer_seek_unsubscribe.py` and `consumer_queries.py`. An event of 
 here tells the parts when a binding begins and ends, and when the consumer ends.
 
 Before a consumer requests a connection, it drops the queued entries, because the next broker sends them again. The
-event of the new connection has the id of the last opened entry: a reader resumes after it. A broker that has just
-accepted SUBSCRIBE has no permits; it gets those for the whole queue, once.
+event of the new connection has the id of the last opened entry: a reader resumes after it. For a durable subscription
+the next broker also sends the opened messages again, so these are dropped, too. A broker that has just accepted
+SUBSCRIBE has no permits; it gets those for the whole queue, once.
 
 For a seek, a broker closes the consumer, and only its answer shows where to subscribe again: so the consumer waits in
 SEEKING_UNBOUND. A reader that starts at LATEST, once bound, asks its broker for the last entry before its start. The

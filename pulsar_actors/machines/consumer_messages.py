@@ -200,9 +200,13 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     # Before and after SUBSCRIBE.
 
     def attach(self, connection: int) -> ClearQueue:
-        """Note the new connection, and drop the queued entries, because the next broker sends them again."""
+        """Note the new connection, and drop the queued entries, because the next broker sends them again.
+
+        If the broker keeps the position of the subscription, it also sends the opened messages again.
+        """
         self.connection = connection
-        self.generation = self.generation.attached_to(connection)
+        resends = self.trackers.start.broker_resends
+        self.generation = self.generation.attached_to(connection, broker_resends=resends)
         return ClearQueue(self.generation)
 
     def subscribe(self, max_message_size: int, opened: MessageId | None, now_ms: int) -> SubscribeStart:

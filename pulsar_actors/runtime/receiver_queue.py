@@ -11,10 +11,10 @@ of corrupt entries, found here, and those that the actor drops as they arrive. A
 the actor tells the queue how much room is free and not granted. If that is more than when the slice was set up, the
 slice is shortened.
 
-Opened messages are handed out even if the connection is lost: a reader resumes after the last opened entry. A seek or a
-redelivery of everything drops the opened messages, because they come again, and empties the slice, even while callers
-take from it. Each report carries the generation of its messages, so that the actor can ignore reports of an earlier
-one.
+Opened messages are handed out even if the connection is lost: a reader resumes after the last opened entry. Whatever
+brings them again drops them, and empties the slice, even while callers take from it: a seek, a redelivery of
+everything, or a new connection of a durable subscription. Each report carries the generation of its messages, so that
+the actor can ignore reports of an earlier one.
 """
 
 import threading

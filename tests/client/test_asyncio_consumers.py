@@ -21,6 +21,7 @@ from pulsar_actors.exceptions import (
     Timeout,
     TopicTerminated,
 )
+from tests.support.life import until
 from tests.support.loops import Run
 from tests.support.topics import terminate
 
@@ -37,6 +38,25 @@ async def receive_all(consumer: aio.Consumer, count: int) -> list[bytes]:
     for message in messages:
         await consumer.acknowledge(message)
     return sorted(message.data() for message in messages)
+
+
+def test_what_is_queued_comes_once_and_in_order_after_a_lost_connection(
+    broker: EmbeddedBroker, topic: str, run: Run
+) -> None:
+    payloads = [b"%02d" % number for number in range(30)]
+
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            consumer = await client.subscribe(topic, "s")
+            await send_all(client, topic, *payloads)
+            await consumer.acknowledge(await consumer.receive(5000))
+            broker.cut_connections()
+            await asyncio.to_thread(until, lambda: consumer.stats().reconnects == 1 and consumer.is_connected())
+            assert await receive_all(consumer, 29) == payloads[1:]
+            with pytest.raises(Timeout):
+                await consumer.receive(100)
+
+    run(main)
 
 
 def test_partitions_lists_and_patterns_are_received_from_and_sought_in(

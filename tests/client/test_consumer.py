@@ -232,6 +232,117 @@ def test_a_call_while_the_consumer_reconnects_waits_for_that_and_is_done(
         calling.result(PATIENCE)
 
 
+# After a lost connection.
+
+
+def publish(client: Client, topic: str, count: int, **options: Any) -> None:
+    with client.create_producer(topic, **options) as producer:
+        producer.send_many([b"%03d" % number for number in range(count)]).result(PATIENCE)
+
+
+def receive_rest(consumer: Consumer, count: int) -> list[bytes]:
+    """Receive and acknowledge so many messages, after which there must be none."""
+    got = []
+    for _ in range(count):
+        message = consumer.receive(SOON)
+        consumer.acknowledge(message)
+        got.append(message.data())
+    assert nothing_comes(consumer)
+    return got
+
+
+def receive_batches(consumer: Consumer, count: int) -> list[bytes]:
+    got: list[bytes] = []
+    while len(got) < count:
+        messages = consumer.batch_receive()
+        consumer.acknowledge(messages)
+        got += [message.data() for message in messages]
+    assert nothing_comes(consumer)
+    return got
+
+
+def reconnect(broker: EmbeddedBroker, consumer: Consumer) -> None:
+    broker.cut_connections()
+    until(lambda: consumer.stats().reconnects >= 1 and consumer.is_connected(), "the reconnect")
+
+
+BATCHED = {"batching_enabled": True, "batching_max_messages": 100}
+
+
+@pytest.mark.parametrize("rest", [receive_rest, receive_batches])
+@pytest.mark.parametrize("published", [{}, BATCHED], ids=["one by one", "batched"])
+@pytest.mark.parametrize("kind", [pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Shared], ids=str)
+def test_what_is_queued_comes_once_and_in_order_after_a_lost_connection(  # noqa: PLR0913 - a table
+    client: Client, topic: str, broker: EmbeddedBroker, rest: Any, published: dict[str, Any], kind: pulsar.ConsumerType
+) -> None:
+    with client.subscribe(
+        topic, "s", consumer_type=kind, batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(20, 0, 200)
+    ) as consumer:
+        publish(client, topic, 50, **published)
+        for _ in range(3):
+            consumer.acknowledge(consumer.receive(SOON))
+        reconnect(broker, consumer)
+        assert rest(consumer, 47) == [b"%03d" % number for number in range(3, 50)]
+
+
+@pytest.mark.parametrize("published", [{}, BATCHED], ids=["one by one", "batched"])
+def test_what_is_queued_of_several_partitions_comes_once_after_a_lost_connection(
+    client: Client, topic: str, broker: EmbeddedBroker, published: dict[str, Any]
+) -> None:
+    broker.create_topic(topic, 3)
+    with client.subscribe(topic, "s") as consumer:
+        publish(client, topic, 60, **published)
+        seen = [consumer.receive(SOON) for _ in range(2)]
+        consumer.acknowledge(seen)
+        broker.cut_connections()
+        until(lambda: consumer.stats().reconnects == 3 and consumer.is_connected(), "the reconnects")
+        got = receive_rest(consumer, 58)
+        assert sorted([*got, *(message.data() for message in seen)]) == [b"%03d" % number for number in range(60)]
+
+
+def test_without_a_queue_the_rest_of_a_batch_comes_once_after_a_lost_connection(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with client.subscribe(topic, "s", receiver_queue_size=0) as consumer:
+        publish(client, topic, 10, **BATCHED)
+        consumer.acknowledge(consumer.receive(SOON))
+        reconnect(broker, consumer)
+        assert receive_rest(consumer, 9) == [b"%03d" % number for number in range(1, 10)]
+
+
+@pytest.mark.parametrize("published", [{}, BATCHED], ids=["one by one", "batched"])
+def test_a_listener_gets_what_is_queued_once_and_in_order_after_a_lost_connection(
+    client: Client, topic: str, broker: EmbeddedBroker, published: dict[str, Any]
+) -> None:
+    got: list[bytes] = []
+    goes_on = threading.Event()
+
+    def listen(consumer: Consumer, message: pulsar.Message) -> None:
+        consumer.acknowledge(message)
+        got.append(message.data())
+        goes_on.wait(PATIENCE)
+
+    with client.subscribe(topic, "s", message_listener=listen) as consumer:
+        publish(client, topic, 20, **published)
+        until(lambda: bool(got), "the first message")
+        reconnect(broker, consumer)
+        publish(client, topic, 1)
+        goes_on.set()
+        until(lambda: len(got) >= 21, "all messages")
+        assert got == [*(b"%03d" % number for number in range(20)), b"000"]
+
+
+def test_of_a_topic_that_is_not_persistent_an_opened_batch_outlives_a_lost_connection(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    not_persistent = f"non-{topic}"
+    with client.subscribe(not_persistent, "s") as consumer:
+        publish(client, not_persistent, 10, **BATCHED)
+        first = consumer.receive(SOON).data()
+        reconnect(broker, consumer)
+        assert [first, *receive_rest(consumer, 9)] == [b"%03d" % number for number in range(10)]
+
+
 def test_a_loop_over_a_consumer_ends_when_it_is_closed(consumer: Consumer, producer: Producer) -> None:
     send(producer, b"a", b"b")
     seen = []

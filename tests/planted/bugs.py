@@ -90,7 +90,7 @@ BUGS: Final = (
     Bug(CONSUMER_ACKS, "return [*self._end(never_sent, not_sent_error(event.error)), *self._end(sent, unconfirmed)]",
         "return [*self._end(never_sent, None), *self._end(sent, None)]", "what has no receipt succeeds with the close"),
     # Messages.
-    Bug(MESSAGES, "self.generation = self.generation.attached_to(connection)", "pass",
+    Bug(MESSAGES, "self.generation = self.generation.attached_to(connection, broker_resends=resends)", "pass",
         "messages of a lost connection are handed out beside those that come again"),
     Bug(MESSAGES, "self.generation = self.generation.sought()", "pass", "messages from before a seek are handed out after it"),
     Bug(MESSAGES, "due = permits.returned(self.generation, outcome.returned)", "due = 0",

@@ -33,6 +33,7 @@ from tests.support.manual_loop import Interrupter
 CLOSED = AlreadyClosed("the consumer is closed")
 FIRST = Generation(1)
 RECONNECTED = FIRST.attached_to(2)
+RESENT = FIRST.attached_to(2, broker_resends=True)
 REDELIVERED = RECONNECTED.redelivered_to(1)
 SOUGHT = REDELIVERED.sought()
 
@@ -418,7 +419,7 @@ def test_of_a_large_batch_only_some_messages_are_made_before_they_are_taken() ->
 # Generations.
 
 
-def test_a_reconnect_keeps_what_is_opened_and_drops_what_is_queued() -> None:
+def test_a_reconnect_that_brings_nothing_again_keeps_what_is_opened_and_drops_what_is_queued() -> None:
     bench = Bench(queue_size=4)
     bench.queue.add([letters(1, "abcdef"), letters(2, "gh")])
     bench.take(1)
@@ -429,7 +430,7 @@ def test_a_reconnect_keeps_what_is_opened_and_drops_what_is_queued() -> None:
     assert bench.take(3) == ["g", "h", None]
 
 
-@pytest.mark.parametrize("generation", [REDELIVERED, SOUGHT], ids=["redelivery", "seek"])
+@pytest.mark.parametrize("generation", [REDELIVERED, SOUGHT, RESENT], ids=["redelivery", "seek", "reconnect"])
 def test_what_comes_again_is_not_handed_out_from_before(generation: Generation) -> None:
     bench = Bench(queue_size=4)
     bench.queue.add([letters(1, "abcdef")])

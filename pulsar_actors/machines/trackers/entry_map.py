@@ -174,13 +174,14 @@ class Deadlines:
 
 
 class Generation(NamedTuple):
-    """Three counters that date the messages of a consumer: connection, redelivery epoch and seek. Each only grows.
+    """Counters that date the messages of a consumer: connection, redelivery epoch and seek. Each only grows.
 
     A caller's thread may report "these were handed out" while the consumer's actor has just lost its connection, asked
     for redelivery, or sought. Each kind of report compares the counters that matter to it:
 
     - flow permits belong to one connection and one state of the queue: all counters must be equal;
-    - an opened batch outlives a connection, but not a redelivery or a seek, which bring its messages again;
+    - an opened batch outlives a connection, but not what brings its messages again: a redelivery, a seek, and a new
+      connection if the broker keeps the position of the subscription; `resent` is the last such connection;
     - an acknowledgement also outlives a redelivery, since the message was processed; only a seek makes it void, or a
       move to another cluster, which counts as one.
     """
@@ -188,10 +189,11 @@ class Generation(NamedTuple):
     connection: int = 0
     epoch: int = 0
     seek: int = 0
+    resent: int = 0
 
-    def attached_to(self, connection: int) -> "Generation":
-        """Return the generation of a new connection."""
-        return self._replace(connection=connection)
+    def attached_to(self, connection: int, *, broker_resends: bool = False) -> "Generation":
+        """Return the generation of a new connection, on which the broker may send unacknowledged messages again."""
+        return self._replace(connection=connection, resent=connection if broker_resends else self.resent)
 
     def redelivered_to(self, epoch: int) -> "Generation":
         """Return the generation after a redelivery of everything unacknowledged."""
@@ -203,7 +205,7 @@ class Generation(NamedTuple):
 
     def still_delivers(self, current: "Generation") -> bool:
         """Return whether messages opened in this generation may be handed out in the current one."""
-        return self.epoch == current.epoch and self.seek == current.seek
+        return self[1:] == current[1:]
 
     def still_acknowledges(self, current: "Generation") -> bool:
         """Return whether acknowledgements of messages of this generation count in the current one."""

@@ -123,6 +123,13 @@ def test_opened_messages_and_acks_outlive_a_connection() -> None:
     assert Generation().still_acknowledges(now)
 
 
+def test_a_connection_on_which_the_broker_sends_them_again_voids_opened_messages_but_no_acks() -> None:
+    now = Generation().attached_to(1, broker_resends=True)
+    assert not Generation().still_delivers(now)
+    assert now.still_delivers(now.attached_to(2))
+    assert Generation().still_acknowledges(now)
+
+
 def test_a_redelivery_of_everything_voids_opened_messages_but_no_acks() -> None:
     now = Generation().redelivered_to(3)
     assert now.epoch == 3
