@@ -8,8 +8,9 @@ here tells the parts when a binding begins and ends, and when the consumer ends.
 
 Before a consumer requests a connection, it drops the queued entries, because the next broker sends them again. The
 event of the new connection has the id of the last opened entry: a reader resumes after it. For a durable subscription
-the next broker also sends the opened messages again, so these are dropped, too. A broker that has just accepted
-SUBSCRIBE has no permits; it gets those for the whole queue, once.
+the next broker also sends the opened messages again, so these are dropped, too. Of a non-persistent topic nothing
+comes again, and nothing is dropped. A broker that has just accepted SUBSCRIBE has no permits; it gets those for the
+room in the queue, once.
 
 For a seek, a broker closes the consumer, and only its answer shows where to subscribe again: so the consumer waits in
 SEEKING_UNBOUND. A reader that starts at LATEST, once bound, asks its broker for the last entry before its start. The
@@ -320,7 +321,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         return [*acks, *self._fail_everything(now), self._ask_to_close()]
 
     def _attaching(self) -> Effects:
-        return [self.messages.attach(self.connection)]
+        return self.messages.attach(self.connection)
 
     def _bind(self, now: float) -> Effects:
         self._backoff.reset()

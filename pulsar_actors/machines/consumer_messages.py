@@ -12,7 +12,8 @@ come again.
 A reader acknowledges each message that it has handed out, and all before it, because its user does not.
 
 In a non-persistent topic all messages have the id (0, 0), and there is no position. So duplicates cannot be recognised
-there, and every message is delivered. Nothing is redelivered there, so no redelivery is requested.
+there, and every message is delivered. Nothing is redelivered there, so no redelivery is requested, and what is queued
+stays queued when a binding ends. The next binding gets permits for the rest of the queue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,7 +106,11 @@ ROWS: Final = (
     Row(HandedOut,               UNBOUND,          INTERNAL, None,               "note_served"),
     Row(MessagesDiscarded,       BOUND,            INTERNAL, None,               "free_discarded"),
     Row(EntryCorrupt,            BOUND,            INTERNAL, "comes_after_seek", "refuse_corrupt"),
-    Row(EntryUndecryptable,      BOUND,            INTERNAL, "is_of_this_queue", "keep_undecryptable"),
+    Row(EntryUndecryptable,      BOUND,            INTERNAL, "comes_again",      "keep_undecryptable"),
+    Row(EntryUndecryptable,      BOUND,            INTERNAL, None,               "free_discarded"),
+    Row(MessagesDiscarded,       UNBOUND,          INTERNAL, None,               "note_freed"),
+    Row(EntryCorrupt,            UNBOUND,          INTERNAL, None,               "note_freed"),
+    Row(EntryUndecryptable,      UNBOUND,          INTERNAL, None,               "note_freed"),
     Row(ReceiverWaits,           BOUND,            INTERNAL, None,               "ask_for_one"),
     Row(ReceiverWaits,           UNBOUND,          INTERNAL, None,               "note_waiting"),
     Row(ReceiverGaveUp,          (UNBOUND, BOUND), INTERNAL, None,               "note_receiver_gave_up"),
@@ -126,13 +131,14 @@ IGNORES: Final = (
     Ignore(ClusterLeft, (BOUND, OVER)),
     Ignore(Closing, OVER),
     # With the next binding the broker sends everything unacknowledged again.
-    Ignore((MessagesDiscarded, EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), (UNBOUND, OVER)),
+    Ignore(NegativeAcknowledge, UNBOUND),
     # Events from before a seek, or from before a redelivery of everything.
-    Ignore((EntryCorrupt, EntryUndecryptable, NegativeAcknowledge), BOUND),
+    Ignore((EntryCorrupt, NegativeAcknowledge), BOUND),
     Ignore((DeadLetterSent, DeadLetterFailed), (UNBOUND, BOUND)),
     # The broker of a non-persistent topic has nothing to send again.
     Ignore(RedeliverUnacknowledged, (UNBOUND, BOUND)),
-    Ignore((HandedOut, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp), OVER),
+    Ignore((HandedOut, MessagesDiscarded, EntryCorrupt, EntryUndecryptable), OVER),
+    Ignore((NegativeAcknowledge, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp), OVER),
     # Too late to mean anything.
     Ignore((MessagesArrived, EndOfTopicReached, RedeliveryDue), (UNBOUND, OVER)),
     Ignore((DeadLetterSent, DeadLetterFailed), OVER),
@@ -199,15 +205,16 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     # Before and after SUBSCRIBE.
 
-    def attach(self, connection: int) -> ClearQueue:
-        """Note the new connection, and drop the queued entries, because the next broker sends them again.
+    def attach(self, connection: int) -> Effects:
+        """Note the new connection, and drop the queued entries if the next broker sends them again.
 
         If the broker keeps the position of the subscription, it also sends the opened messages again.
         """
         self.connection = connection
-        resends = self.trackers.start.broker_resends
-        self.generation = self.generation.attached_to(connection, broker_resends=resends)
-        return ClearQueue(self.generation)
+        if not self._persistent:
+            return []
+        self.generation = self.generation.attached_to(connection, broker_resends=self.trackers.start.durable)
+        return [ClearQueue(self.generation)]
 
     def subscribe(self, max_message_size: int, opened: MessageId | None, now_ms: int) -> SubscribeStart:
         """Return the position to subscribe at, which is after the last entry that was opened.
@@ -229,7 +236,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return [self._send_redeliver([], self.generation.epoch), *self.grant_whole_queue(event, now)]
 
     def grant_whole_queue(self, event: Bound, now: float) -> Effects:
-        """Send the acknowledgements that waited for a connection, and grant the whole queue."""
+        """Send the acknowledgements that waited for a connection, and grant the room of the whole queue."""
         acks = self._acks.handle(event, now)
         self.trackers.chunks.rebound()
         return [*acks, *self._flow(self.trackers.permits.subscribed(self.generation)), *self._watch(now)]
@@ -293,9 +300,16 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def note_served(self, event: HandedOut, now: float) -> Effects:
         """Count down the callers that wait: these have their messages."""
         self.trackers.permits.waiting_served(event.messages)
+        return self.note_freed(event, now)
+
+    def note_freed(
+        self, event: HandedOut | MessagesDiscarded | EntryCorrupt | EntryUndecryptable, now: float
+    ) -> Effects:
+        """Free the room of the messages. The next binding gets the permits."""
+        self.trackers.permits.freed_unbound(event.generation, event.messages)
         return []
 
-    def free_discarded(self, event: MessagesDiscarded, now: float) -> Effects:
+    def free_discarded(self, event: MessagesDiscarded | EntryUndecryptable, now: float) -> Effects:
         """Grant new permits once half of the queue is free."""
         return self._flow(self.trackers.permits.returned(event.generation, event.messages))
 
@@ -308,9 +322,9 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         acked = self._acks.handle(AcknowledgeCorrupt((event.entry,), event.validation_error), now)
         return [*acked, *self._flow(self.trackers.permits.returned(event.generation, event.messages))]
 
-    def is_of_this_queue(self, event: EntryUndecryptable, now: float) -> bool:
-        """Return whether the entry is still held here: there was no new start since it was queued."""
-        return event.generation == self.generation
+    def comes_again(self, event: EntryUndecryptable, now: float) -> bool:
+        """Return whether the entry is still held here and will be redelivered: the queue was not cleared since."""
+        return self._persistent and event.generation == self.generation
 
     def keep_undecryptable(self, event: EntryUndecryptable, now: float) -> Effects:
         """Start the acknowledgement timeout of the entry, so that it comes again. Until then it keeps its permits.

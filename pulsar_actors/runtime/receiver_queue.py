@@ -13,8 +13,8 @@ slice is shortened.
 
 Opened messages are handed out even if the connection is lost: a reader resumes after the last opened entry. Whatever
 brings them again drops them, and empties the slice, even while callers take from it: a seek, a redelivery of
-everything, or a new connection of a durable subscription. Each report carries the generation of its messages, so that
-the actor can ignore reports of an earlier one.
+everything, or a new connection of a durable subscription. The queue of a non-persistent topic outlives its connections.
+Each report carries the generation of its messages, so that the actor can ignore reports of an earlier one.
 """
 
 import threading
@@ -54,8 +54,9 @@ and again."""
 
 MAX_SKIPPED: Final = 1000
 
-SIZING: Final = -1
-"""Less than any room: while a slice is set up, the actor waits for its end and then shortens it."""
+SIZING: Final = -(2**62)
+"""Less than any room, which is below 0 if a kept queue holds more than its size: while a slice is set up, the actor
+waits for its end and then shortens it."""
 
 
 class ReceiverQueueSettings(NamedTuple):

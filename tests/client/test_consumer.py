@@ -332,15 +332,23 @@ def test_a_listener_gets_what_is_queued_once_and_in_order_after_a_lost_connectio
         assert got == [*(b"%03d" % number for number in range(20)), b"000"]
 
 
-def test_of_a_topic_that_is_not_persistent_an_opened_batch_outlives_a_lost_connection(
-    client: Client, topic: str, broker: EmbeddedBroker
+@pytest.mark.parametrize("published", [{}, BATCHED], ids=["one by one", "batched"])
+@pytest.mark.parametrize("opened", [0, 1])
+@pytest.mark.parametrize("queue_size", [10, 1000])
+def test_the_queue_of_a_topic_that_is_not_persistent_outlives_a_lost_connection_and_goes_on(  # noqa: PLR0913 - a table
+    client: Client, topic: str, broker: EmbeddedBroker, published: dict[str, Any], opened: int, queue_size: int
 ) -> None:
     not_persistent = f"non-{topic}"
-    with client.subscribe(not_persistent, "s") as consumer:
-        publish(client, not_persistent, 10, **BATCHED)
-        first = consumer.receive(SOON).data()
+    payloads = [b"%03d" % number for number in range(10)]
+    with client.subscribe(not_persistent, "s", receiver_queue_size=queue_size) as consumer:
+        publish(client, not_persistent, 10, **published)
+        until(lambda: consumer.stats().queued == 10, "the messages")
+        first = [consumer.receive(SOON).data() for _ in range(opened)]
         reconnect(broker, consumer)
-        assert [first, *receive_rest(consumer, 9)] == [b"%03d" % number for number in range(10)]
+        assert first + receive_rest(consumer, 10 - opened) == payloads
+        for _ in range(3):
+            publish(client, not_persistent, 5, **published)
+            assert receive_rest(consumer, 5) == payloads[:5]
 
 
 def test_a_loop_over_a_consumer_ends_when_it_is_closed(consumer: Consumer, producer: Producer) -> None:

@@ -337,20 +337,15 @@ def test_a_new_binding_clears_the_queue_and_grants_it_once_more() -> None:
     assert driven.tell(HandedOut(before, 2)) == [], "permits of the earlier connection"
 
 
-@pytest.mark.parametrize(
-    ("persistent", "durable", "comes_again"), [(True, True, True), (True, False, False), (False, True, False)]
-)
-def test_opened_messages_are_dropped_for_a_new_binding_only_if_they_come_again(
-    *, persistent: bool, durable: bool, comes_again: bool
-) -> None:
-    start = StartMessageId(None if durable else EARLIEST, durable=durable, persistent=persistent)
-    driven = ready(persistent=persistent, start=start)
+@pytest.mark.parametrize("durable", [True, False])
+def test_opened_messages_are_dropped_for_a_new_binding_only_if_they_come_again(*, durable: bool) -> None:
+    driven = ready(start=StartMessageId(None if durable else EARLIEST, durable=durable))
     before = driven.generation
     driven.tell(Detached(1, LOST))
     driven.fire(RetryDue)
     driven.tell(LookedUp(driven.attempt, "broker"))
     (cleared,) = driven.did(ClearQueue)
-    assert before.still_delivers(cleared.generation) is not comes_again
+    assert before.still_delivers(cleared.generation) is not durable
 
 
 def test_what_comes_over_an_earlier_connection_is_dropped() -> None:

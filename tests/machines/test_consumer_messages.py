@@ -19,6 +19,7 @@ from pulsar_actors.machines.consumer_events import (
     EntryCorrupt,
     EntryUndecryptable,
     HandedOut,
+    MessagesDiscarded,
     NegativeAcknowledge,
     NotePassed,
     NoteSkipped,
@@ -36,7 +37,7 @@ from pulsar_actors.machines.incoming_entries import CorruptEntry, IncompleteChun
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
-from tests.support.consumer_bench import NOW_MS, Subscriber, incoming, plain, ready
+from tests.support.consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, Subscriber, flows, incoming, plain, ready
 
 Fault = CommandAck.ValidationError
 
@@ -300,9 +301,41 @@ def test_an_undecryptable_entry_of_a_topic_that_is_not_stored_gives_its_permits_
     driven = ready(ordered=True, ack_timeout=10.0, persistent=False)
     driven.receive(incoming(0))
     driven.tell(EntryUndecryptable(driven.generation, MessageId(1, 0), 0, 1))
-    driven.tell(RedeliverUnacknowledged())
-    driven.fire(RedeliveryDue)
     assert driven.machine.messages.trackers.permits.held == 0
+
+
+def test_what_is_queued_of_a_topic_that_is_not_stored_outlives_a_connection_and_keeps_its_permits() -> None:
+    driven = ready(queue_size=10, ordered=True, persistent=False)
+    driven.receive(*(incoming(0) for _ in range(8)))
+    queued = driven.generation
+    driven.tell(Detached(driven.connection, ConnectionLost("reset")))
+    driven.tell(HandedOut(queued, 1))
+    driven.tell(MessagesDiscarded(queued, 1))
+    driven.tell(EntryCorrupt(queued, (0, 0), 1, Fault.ChecksumMismatch))
+    driven.tell(EntryUndecryptable(queued, MessageId(0, 0), 0, 1))
+    driven.fire(RetryDue)
+    driven.tell(LookedUp(driven.attempt, "broker"))
+    assert not driven.did(ClearQueue)
+    driven.tell(ConsumerAttached(driven.connection, None, MAX_MESSAGE_SIZE, NOW_MS))
+    driven.tell(Subscribed(driven.attempt))
+    assert flows(driven) == [6]
+    driven.tell(HandedOut(queued, 4))
+    assert flows(driven) == []
+    driven.receive(*(incoming(0) for _ in range(6)))
+    driven.tell(HandedOut(queued, 1))
+    assert flows(driven) == [5]
+
+
+@pytest.mark.parametrize("ack_timeout", [None, 10.0])
+def test_an_undecryptable_entry_of_a_topic_that_is_not_stored_holds_nothing_over_a_reconnect(
+    ack_timeout: float | None,
+) -> None:
+    driven = ready(queue_size=2, ack_timeout=ack_timeout, persistent=False)
+    for _ in range(5):
+        driven.receive(incoming(0))
+        driven.tell(EntryUndecryptable(driven.generation, MessageId(0, 0), 0, 1))
+        reconnect(driven)
+        assert flows(driven) == [2]
 
 
 def test_what_is_acknowledged_is_said_before_anything_is_asked_for_again_with_receipts_too() -> None:

@@ -442,7 +442,7 @@ class AnyConsumer(RuleBasedStateMachine):
 
     @property
     def connection(self) -> int:
-        return self.machine.messages.generation.connection
+        return self.machine.connection
 
     @rule(happens=SELDOM, error=st.sampled_from([NOT_READY, NOT_FOUND, NOT_READY, GONE]), age=AGES)
     def question_fails(self, *, happens: bool, error: BrokerRefusal, age: int) -> None:

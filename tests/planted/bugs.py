@@ -70,7 +70,7 @@ BUGS: Final = (
     Bug(PRODUCER, "return [*opened, *self._write()]", "return opened", "what is pending is not written when bound"),
     Bug(PRODUCER, "return [*late, *self._finished_flushes()]", "return late", "a flush does not end with late messages"),
     # Permits.
-    Bug(PERMITS, "        self.at_broker = 0\n        self.held = 0\n        return self._grant()", "        self.held = 0\n        return self._grant()",
+    Bug(PERMITS, "        self.at_broker = 0\n        if generation != self.generation:", "        if generation != self.generation:",
         "permits of a lost connection still count"),
     Bug(PERMITS, "if due < self.threshold:", "if due <= self.threshold:", "permits are granted one message late"),
     Bug(PERMITS, "            self.at_broker -= count\n", "            self.at_broker = max(0, self.at_broker - count)\n",
@@ -90,7 +90,7 @@ BUGS: Final = (
     Bug(CONSUMER_ACKS, "return [*self._end(never_sent, not_sent_error(event.error)), *self._end(sent, unconfirmed)]",
         "return [*self._end(never_sent, None), *self._end(sent, None)]", "what has no receipt succeeds with the close"),
     # Messages.
-    Bug(MESSAGES, "self.generation = self.generation.attached_to(connection, broker_resends=resends)", "pass",
+    Bug(MESSAGES, "self.generation = self.generation.attached_to(connection, broker_resends=self.trackers.start.durable)", "pass",
         "messages of a lost connection are handed out beside those that come again"),
     Bug(MESSAGES, "self.generation = self.generation.sought()", "pass", "messages from before a seek are handed out after it"),
     Bug(MESSAGES, "due = permits.returned(self.generation, outcome.returned)", "due = 0",

@@ -129,7 +129,7 @@ class Subscriber(Driven):
 
     @property
     def connection(self) -> int:
-        return int(self.generation.connection)
+        return int(self.machine.connection)
 
     def tell(self, *events: Any) -> list[Any]:
         for event in events:

@@ -205,7 +205,7 @@ class Generation(NamedTuple):
 
     def still_delivers(self, current: "Generation") -> bool:
         """Return whether messages opened in this generation may be handed out in the current one."""
-        return self[1:] == current[1:]
+        return self.epoch == current.epoch and self.seek == current.seek and self.resent == current.resent
 
     def still_acknowledges(self, current: "Generation") -> bool:
         """Return whether acknowledgements of messages of this generation count in the current one."""

@@ -15,7 +15,8 @@ half of it.
 
 A queue of size 0 requests one message at a time, and only while a caller waits and nothing is held.
 
-Counts of another generation are ignored: the broker forgot those permits together with the connection.
+Counts of another generation are ignored: the broker forgot those permits together with the connection. The queue of a
+non-persistent topic is kept when its connection is lost, and its generation with it: so its messages still count.
 
 The number of messages in a batch is what its producer wrote, and it may be wrong. It is counted as it is, because the
 broker deducts the same number: a consumer that did not return as many permits would get nothing more. The broker counts
@@ -60,10 +61,11 @@ class FlowPermits:
         return self.queue_size - self.held - self.at_broker if self.queue_size else 0
 
     def subscribed(self, generation: Generation) -> int:
-        """Start on a new connection: the queue is empty, and the broker has no permits."""
-        self.generation = generation
+        """Start on a new connection: the broker has no permits, and the queue is empty, unless it was not cleared."""
         self.at_broker = 0
-        self.held = 0
+        if generation != self.generation:
+            self.generation = generation
+            self.held = 0
         return self._grant()
 
     def cleared(self, generation: Generation) -> int:
@@ -88,6 +90,10 @@ class FlowPermits:
     def waiting_served(self, count: int) -> None:
         """Count down the waiting callers: so many have got their message, from any connection."""
         self.waiting = max(0, self.waiting - count)
+
+    def freed_unbound(self, generation: Generation, count: int) -> None:
+        """Free the room of messages while there is no connection. The next one gets the permits."""
+        self._free(generation, count)
 
     def returned(self, generation: Generation, count: int) -> int:
         """Free the room of messages that are never handed out: corrupt ones, duplicates, chunks and the like."""

@@ -117,11 +117,6 @@ class StartMessageId:
         self._is_set = False
 
     @property
-    def broker_resends(self) -> bool:
-        """True if the broker has the position, and sends all unacknowledged messages again after each SUBSCRIBE."""
-        return self.durable and self.persistent
-
-    @property
     def has_unresolved_latest(self) -> bool:
         """True if the start is LATEST, and the entry that LATEST stood for is not known yet."""
         return not self.durable and self._message_id == LATEST
