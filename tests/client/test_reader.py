@@ -16,6 +16,7 @@ from pulsar_actors.client.receiving import receiving_internals
 from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
 from pulsar_actors.machines.incoming_entries import CorruptEntry
+from pulsar_actors.testing import Simulation
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetLastMessageId,
     CommandMessage,
@@ -23,6 +24,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSubscribe,
     ServerError,
 )
+from pulsar_actors.wire.topic_name import TopicName
 from tests.support.life import InThread, until
 from tests.support.raw_producer import RawProducer
 
@@ -313,3 +315,29 @@ def test_a_reader_at_the_end_misses_nothing_although_the_broker_refused_once_to_
     producer.send(b"while the reader was away")
     broker.faults.clear()
     assert reader.read_next(SOON).data() == b"while the reader was away"
+
+
+@pytest.mark.parametrize("trouble", ["the topic is unloaded", "the answer is lost"])
+def test_a_seek_to_a_time_is_exact_although_the_subscribe_after_it_fails_once(trouble: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        producer = client.create_producer("t")
+        for number in range(5):
+            simulation.sleep(0.3)
+            producer.send(b"%d" % number)
+        reader = client.create_reader("t", MessageId.earliest)
+        messages = [reader.read_next(SOON) for _ in range(5)]
+        faults = simulation.broker.faults
+        if trouble == "the answer is lost":
+            fault = faults.on("success", nth=2).close_connection()  # the first is the answer to the seek
+            reader.seek(messages[3].publish_timestamp())
+            assert fault.happened == 1
+        else:
+            fault = faults.on("subscribe", times=None).refuse("ServiceNotReady", "not yet")
+            seek = simulation.start(reader.seek, messages[3].publish_timestamp())
+            simulation.until(lambda: fault.happened)
+            simulation.broker.call(lambda broker: broker.cluster.unload(TopicName.parse("t")))
+            faults.clear()
+            simulation.until(lambda: seek.ended)
+            seek.result()
+        assert [reader.read_next(SOON).data() for _ in range(2)] == [b"3", b"4"]

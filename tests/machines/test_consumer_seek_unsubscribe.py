@@ -24,6 +24,7 @@ from pulsar_actors.machines.connection_handler_events import (
     HandleEnded,
     LookUp,
     LookupFailed,
+    RequestRefused,
     RetryDue,
     TopicMigrated,
 )
@@ -294,6 +295,27 @@ def test_a_seek_to_a_time_is_where_a_reader_subscribes_again() -> None:
     driven.fire(RetryDue)
     (ask,) = driven.attach()
     assert ask.command.start_message_rollback_duration_sec == 5
+
+
+@pytest.mark.parametrize("failure", ["refused", "lost"])
+def test_a_seek_to_a_time_is_repeated_once_the_subscribe_after_it_has_failed(failure: str) -> None:
+    driven = ready(start=StartMessageId(EARLIEST, durable=False))
+    driven.tell(Seek("x", NOW_MS - 5000), BrokerClosed(1, CLOSE))
+    driven.tell(SeekAnswered(driven.attempt))
+    driven.attach()
+    refused = RequestRefused(driven.attempt, NOT_READY)
+    driven.tell(refused if failure == "refused" else Detached(driven.connection, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    (again,) = driven.did(AskToSeek)
+    assert again.command.message_publish_time == NOW_MS - 5000
+    assert not driven.did(ConsumerCallDone)
+    driven.tell(BrokerClosed(driven.connection, CLOSE), SeekAnswered(driven.attempt))
+    (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 0
+    driven.tell(Subscribed(driven.attempt))
+    assert driven.did(ConsumerCallDone) == [ConsumerCallDone("x")]
+    assert not driven.did(AskToSeek)
 
 
 def test_a_seek_to_a_time_that_ended_no_consumer_names_the_time_when_something_else_does() -> None:

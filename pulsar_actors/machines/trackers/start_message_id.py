@@ -21,12 +21,14 @@ asked for the last entry before its first MESSAGE, and that entry is the start f
 
 SUBSCRIBE can also name a time, but only in whole seconds back from now, which may be up to a second too early. After a
 seek that is not needed: a broker that closes a consumer because of its seek keeps the new position for the consumer's
-next SUBSCRIBE, which may name any start. The time is named again only if the connection after that is lost, too.
+next SUBSCRIBE, which may name any start. If that SUBSCRIBE fails, the topic may be elsewhere by the next one, and the
+position gone: so the time is named, and the seek repeated. The time alone is named if a later connection is lost.
 
 A non-persistent topic has no positions, and all its messages have the same id: reading always starts at the end.
 """
 
 import math
+from enum import Enum, unique
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers import ack_set
@@ -35,6 +37,15 @@ from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.errors import EncodeError
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek
+
+
+@unique
+class TimeIs(Enum):
+    """What the last SUBSCRIBE has made of the time of a seek."""
+
+    SET = "The broker has the position of the time, for the next SUBSCRIBE."
+    USED = "A SUBSCRIBE was sent for that position; or the start is no time."
+    NAMED = "SUBSCRIBE has named the time, in whole seconds."
 
 
 class SubscribeStart(NamedTuple):
@@ -56,7 +67,7 @@ class StartMessageId:
     """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
 
     __slots__ = (
-        "_inclusive", "_is_set", "_message_id", "_moved_back", "_opened", "_time_ms", "_unread_from", "durable",
+        "_inclusive", "_message_id", "_moved_back", "_opened", "_time_is", "_time_ms", "_unread_from", "durable",
         "inclusive", "persistent",
     )  # fmt: skip
 
@@ -88,7 +99,7 @@ class StartMessageId:
         self._moved_back = False
         self._inclusive = self.inclusive
         self._time_ms = None
-        self._is_set = False
+        self._time_is = TimeIs.USED
         self._opened = None
         first_chunk = None if message_id is None else message_id.first_chunk
         self._unread_from = None if first_chunk is None else first_chunk.position
@@ -110,11 +121,16 @@ class StartMessageId:
         """Start at the first message published at a time or later."""
         self._set(None)
         self._time_ms = publish_time_ms
-        self._is_set = True
+        self._time_is = TimeIs.SET
 
     def stays_bound(self) -> None:
         """Note that a seek has not closed the consumer: the broker keeps no position for the next SUBSCRIBE."""
-        self._is_set = False
+        self._time_is = TimeIs.USED
+
+    @property
+    def is_rough(self) -> bool:
+        """True if the last SUBSCRIBE has named a time, and reading may begin up to a second too early."""
+        return self._time_is is TimeIs.NAMED
 
     @property
     def has_unresolved_latest(self) -> bool:
@@ -133,16 +149,17 @@ class StartMessageId:
             return SubscribeStart(None)
         self._moved_back = False
         if self._opened is not None:
-            self._is_set = False
+            self._time_is = TimeIs.USED
             self._message_id = MessageId(self._opened.ledger_id, self._opened.entry_id, self._opened.partition)
             self._inclusive = False
             self._time_ms = None
         if self._unread_from is not None:
             return SubscribeStart(MessageId(*self._unread_from, batch_index=0))
-        if self._is_set:
-            self._is_set = False
+        if self._time_is is TimeIs.SET:
+            self._time_is = TimeIs.USED
             return SubscribeStart(EARLIEST)
         if self._time_ms is not None:
+            self._time_is = TimeIs.NAMED
             seconds = math.ceil((now_ms - self._time_ms) / 1000)
             return SubscribeStart(EARLIEST, seconds) if seconds > 0 else SubscribeStart(LATEST)
         start = self._message_id

@@ -106,10 +106,13 @@ def test_a_seek_to_a_time_goes_back_that_far() -> None:
     position.sought_time(10_000)
     assert not position.is_before((1, 5))
     assert position.subscribe(12_500) == SubscribeStart(EARLIEST)  # where the broker has put it
+    assert not position.is_rough
     assert position.subscribe(12_500) == SubscribeStart(EARLIEST, 3)
+    assert position.is_rough
     assert position.subscribe(9_000) == SubscribeStart(LATEST)
     position.opened(at(6))
     assert position.subscribe(99_000) == SubscribeStart(at(6))
+    assert not position.is_rough
 
 
 def test_what_was_opened_since_a_seek_to_a_time_is_where_to_go_on_however_the_seek_ended() -> None:
