@@ -33,6 +33,7 @@ from pulsar_actors.machines.trackers.dead_letters import DeadLetters
 from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker, RedeliveryDelay
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAcks
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
 from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
 from pulsar_actors.named_tuple import NamedTuple
@@ -228,6 +229,7 @@ def new_consumer_machine(
         ),
         chunks=chunks,
         start=_start_message_id(options, start, persistent=persistent),
+        transactional_acks=TransactionalAcks(),
         unacked_messages=_unacked_message_tracker(options),
         dead_letters=_dead_letters(options),
         undecryptable=_undecryptable_entries(options),

@@ -131,8 +131,9 @@ class Consumer(ReceivePath, ReceivingHandle):
         If a message in chunks begins before it and has not been received as a whole, what is behind its first chunk is
         acknowledged once that message is, or once it has expired.
 
-        With `ack_receipt_enabled`, and in a transaction, this waits as `acknowledge` does. If the transaction is
-        aborted, all messages that are not acknowledged are delivered again.
+        With `ack_receipt_enabled`, and in a transaction, this waits as `acknowledge` does: also for that message. In a
+        transaction it fails with Timeout if that takes too long. If the transaction is aborted, all messages that are
+        not acknowledged are delivered again.
         """
         if transaction is not None:
             self._wait_in(transaction, message, cumulative=True)

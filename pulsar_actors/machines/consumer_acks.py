@@ -12,7 +12,8 @@ have no caller that waits, and request no receipt.
 A topic that is not persistent keeps no acknowledgements, so an acknowledgement there completes at once.
 
 An acknowledgement in a transaction is not grouped. It is sent once, and is not held again after the loss of its
-connection: see `trackers/transactional_acks.py`. Once its transaction is over, it is not sent at all.
+connection: see `trackers/transactional_acks.py`. Once its transaction is over, it is not sent at all. A cumulative one
+waits for a message in chunks that begins before it and is not read yet, as it would without a transaction.
 """
 
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from enum import Enum, unique
 from typing import Final
 
 from pulsar_actors.exceptions import ConnectionLost, InvalidTxnStatusError, PulsarException, Timeout
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import ConnectionHandler
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
@@ -59,12 +60,9 @@ from pulsar_actors.machines.trackers.ack_grouping_tracker import (
     DroppedAcks,
     corrupt_group,
 )
+from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.machines.trackers.server_errors import last_failure_text, not_sent_error, unconfirmed_error
-from pulsar_actors.machines.trackers.transactional_acks import (
-    TransactionalAck,
-    TransactionalAcks,
-    transactional_command,
-)
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck, transactional_command
 from pulsar_actors.wire.message_id import MessageId
 
 
@@ -173,7 +171,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         self._tracker = trackers.ack_grouping
         self._persistent = persistent
         self._receipts = AckReceipts(handler.operation_timeout)
-        self._transactional = TransactionalAcks()
+        self._transactional = trackers.transactional_acks
         self._failure: PulsarException | None = None  # the last one of this binding, or of this wait
         self._commands_sent = 0
         self._former_cluster = _NO_FORMER_CLUSTER
@@ -235,9 +233,10 @@ class ConsumerAcks(StateMachine, chart=CHART):
         return [AcksSettled((event.ack.token,), event.dropped or _foreign())]
 
     def send_in_transaction(self, event: AcknowledgeInTransaction, now: float) -> Effects:
-        """Send an acknowledgement of a transaction, at once."""
+        """Send an acknowledgement of a transaction, at once if it covers no chunks of a message that is not read."""
         self._receipts.awaited((event.ack.token,), now)
-        return [*self._send_in_transaction(event.ack), *self._watch(now)]
+        self._transactional.hold(event.ack)
+        return [*self._send_held_in_transactions(), *self._watch(now)]
 
     def hold_in_transaction(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Keep it until there is a binding, or until the seek is answered."""
@@ -271,12 +270,18 @@ class ConsumerAcks(StateMachine, chart=CHART):
         return [*ended, *self.timers.ensure(RedeliveryDue, self._trackers.next_redelivery(), now)]
 
     def fail_late(self, event: AckReceiptsDue, now: float) -> Effects:
-        """Fail the callers whose receipt is late. Their acknowledgements stay held or sent."""
+        """Fail the callers whose receipt is late. Their acknowledgements stay held or sent, but for transactions."""
         late, handler = self._receipts.expire(now), self._handler
-        self._transactional.drop_held(late)
+        never_sent = self._transactional.drop_held(late)
+        sent = tuple(token for token in late if token not in never_sent)
         reason = f"the consumer of {handler.topic} is {handler.state_name}{last_failure_text(self._failure)}"
+        unread = "it would cover chunks of a message that is not acknowledged" if self.state is SENDING else reason
         text = f"the broker has not confirmed the acknowledgement in time, which is still on its way: {reason}"
-        return [*([AcksSettled(late, Timeout(text))] if late else []), *self._watch(now)]
+        return [
+            *([AcksSettled(sent, Timeout(text))] if sent else []),
+            *([AcksSettled(never_sent, Timeout(f"the acknowledgement was not sent: {unread}"))] if never_sent else []),
+            *self._watch(now),
+        ]
 
     # Bindings and seeks.
 
@@ -284,7 +289,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Send the acknowledgements that have waited for the binding."""
         self._forget_failure()
         self._tracker.rebound()
-        return [*self._send_all(), *self._send_held_in_transactions()]
+        return self._send_all()
 
     def keep_unanswered(self, event: Unbound, now: float) -> Effects:
         """Hold again the acknowledgements that were sent and have no answer, and fail those of transactions."""
@@ -328,20 +333,32 @@ class ConsumerAcks(StateMachine, chart=CHART):
         held = tuple(ack.token for ack in self._transactional.take_held())
         return DroppedAcks((*never_sent, *held), (*sent, *self._transactional.drop_unanswered()))
 
-    def _send_in_transaction(self, ack: TransactionalAck) -> Effects:
-        fault: PulsarException | None = ack.fault(self._tracker.largest_batch)
-        if fault is None and ack.generation.seek < self._former_cluster[0]:
-            fault = self._former_cluster[1]  # that of a message of the former cluster
-        if fault is not None or not ack.generation.still_acknowledges(self._tracker.generation):
-            return self._end((ack.token,), fault)
-        left = ack.left(self._trackers.chunks.take_chunks_of)
-        command = transactional_command(self._consumer_id, ack, left)
-        self._trackers.settle(self._tracker.acknowledge_in_transaction(left, cumulative=ack.cumulative))
-        number = self._transactional.sent(ack)
-        return [AskToAckInTransaction(number, command, self._handler.operation_timeout)]
-
     def _send_held_in_transactions(self) -> Effects:
-        return [effect for ack in self._transactional.take_held() for effect in self._send_in_transaction(ack)]
+        """Send those that wait. All are noted first: one may read the message that holds back another before it."""
+        ended: list[Effect] = []
+        noted: list[tuple[TransactionalAck, dict[EntryKey, tuple[int, int]]]] = []
+        for ack in self._transactional.take_held():
+            fault: PulsarException | None = ack.fault(self._tracker.largest_batch)
+            if fault is None and ack.generation.seek < self._former_cluster[0]:
+                fault = self._former_cluster[1]  # that of a message of the former cluster
+            if fault is not None or not ack.generation.still_acknowledges(self._tracker.generation):
+                ended += self._end((ack.token,), fault)
+                continue
+            left = ack.left(self._trackers.chunks.take_chunks_of)
+            self._trackers.settle(self._tracker.acknowledge_in_transaction(left, cumulative=ack.cumulative))
+            noted.append((ack, left))
+        return [*ended, *(effect for ack, left in noted for effect in self._send_in_transaction(ack, left))]
+
+    def _send_in_transaction(self, ack: TransactionalAck, left: dict[EntryKey, tuple[int, int]]) -> Effects:
+        if self._first_unread(ack) is not None:
+            self._transactional.hold(ack)
+            return []
+        command = transactional_command(self._consumer_id, ack, left)
+        return [AskToAckInTransaction(self._transactional.sent(ack), command, self._handler.operation_timeout)]
+
+    def _first_unread(self, ack: TransactionalAck) -> EntryKey | None:
+        """Return the first chunk that must not be covered; None for one that covers nothing but its messages."""
+        return self._trackers.chunks.first_unread(ack.message_ids[0].position) if ack.cumulative else None
 
     def _hold(self, event: Acknowledge) -> Effects:
         if not self._persistent:
@@ -370,7 +387,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         return [AcksHeld()] if self._tracker.is_holding else []
 
     def _send_all(self) -> Effects:
-        return [self._send(group) for group in self._tracker.drain()]
+        return [*(self._send(group) for group in self._tracker.drain()), *self._send_held_in_transactions()]
 
     def _send(self, group: AckGroup) -> AskToAck | SendConsumerCommand:
         command = group.command(self._consumer_id)

@@ -279,7 +279,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         gone = outcome.passed is not None and self.trackers.chunks.came_up_to(outcome.passed)
         if not (gone or outcome.has_chunks):  # other entries set no deadline, and let no acknowledgement go on
             return [*queued, *dead, *judged, *self._flow(due)]
-        held = [AcksHeld()] if self.trackers.ack_grouping.is_holding_cumulative else []
+        held = [AcksHeld()] if self.trackers.is_waiting_for_chunks else []
         return [*queued, *dead, *judged, *self._flow(due), *self._watch(now), *held]
 
     def return_permits(self, event: HandedOut, now: float) -> Effects:

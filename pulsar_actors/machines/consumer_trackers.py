@@ -12,6 +12,7 @@ from pulsar_actors.machines.trackers.dead_letters import DeadLetters
 from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAcks
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
 from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
 from pulsar_actors.named_tuple import NamedTuple
@@ -26,9 +27,15 @@ class ConsumerTrackers(NamedTuple):
     negative_acks: NegativeAcksTracker
     chunks: ChunkedMessages
     start: StartMessageId
+    transactional_acks: TransactionalAcks
     unacked_messages: UnackedMessageTracker | None = None  # with an ack timeout
     dead_letters: DeadLetters[DeliveredEntry] | None = None  # with a dead letter policy
     undecryptable: UndecryptableEntries | None = None  # with an ack timeout
+
+    @property
+    def is_waiting_for_chunks(self) -> bool:
+        """True while a cumulative acknowledgement waits to be sent, maybe for a message that is not read yet."""
+        return self.ack_grouping.is_holding_cumulative or self.transactional_acks.is_holding
 
     def settle(self, outcome: AckOutcome) -> None:
         """Forget the redeliveries of acknowledged entries."""

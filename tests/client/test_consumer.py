@@ -496,6 +496,42 @@ def test_the_receipt_of_a_cumulative_acknowledgement_waits_for_the_chunks_that_i
         assert topics.backlog(broker, topic) == 0
 
 
+def test_in_a_transaction_a_cumulative_acknowledgement_waits_for_the_chunks_that_it_covers(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    with RawProducer(broker.service_url, topic) as raw, client.subscribe(topic, "s") as consumer:
+        raw.first("one")
+        raw.send(b"between")
+        with client.new_transaction() as transaction:
+            between = consumer.acknowledge_cumulative_async(consumer.receive(SOON), transaction=transaction)
+            raw.second("one")
+            one = consumer.receive(SOON)
+            assert not between.done()
+            consumer.acknowledge_cumulative(one, transaction=transaction)
+            between.result(PATIENCE)
+        assert topics.backlog(broker, topic) == 0
+
+
+def test_in_a_transaction_no_message_is_lost_of_which_only_the_first_chunk_has_come(
+    topic: str, broker: EmbeddedBroker
+) -> None:
+    with (
+        RawProducer(broker.service_url, topic) as raw,
+        Client(broker.service_url, operation_timeout_seconds=1) as client,
+    ):
+        with client.subscribe(topic, "s") as consumer:
+            raw.first("one")
+            raw.send(b"between")
+            transaction = client.new_transaction()
+            with pytest.raises(pulsar.Timeout, match="not sent: it would cover chunks of a message"):
+                consumer.acknowledge_cumulative(consumer.receive(SOON), transaction=transaction)
+            with pytest.raises(pulsar.TransactionHasOperationFailed):
+                transaction.commit()
+        raw.second("one")
+        with client.subscribe(topic, "s") as consumer:
+            assert [consumer.receive(SOON).data() for _ in range(2)] == [b"between", b"oneONE"]
+
+
 def test_the_end_of_a_message_that_began_before_the_subscription_is_acknowledged(
     client: Client, topic: str, broker: EmbeddedBroker
 ) -> None:

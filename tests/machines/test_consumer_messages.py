@@ -7,10 +7,12 @@ from pulsar_actors.exceptions import ConnectionLost
 from pulsar_actors.machines.connection_handler_events import Detached, LookedUp, Open, RetryDue
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
+    AcknowledgeInTransaction,
     AcknowledgeUpTo,
     AcksDue,
     AcksHeld,
     AskToAck,
+    AskToAckInTransaction,
     AskToSubscribe,
     ClearQueue,
     ConsumerAttached,
@@ -35,8 +37,10 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.incoming_entries import CorruptEntry, IncompleteChunks
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
+from pulsar_actors.wire.transaction_id import TransactionId
 from tests.support.consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, Subscriber, flows, incoming, plain, ready
 
 Fault = CommandAck.ValidationError
@@ -164,6 +168,50 @@ def test_a_cumulative_acknowledgement_goes_on_when_the_incomplete_message_does_n
     driven.receive(incoming(5))
     assert driven.did(AcksHeld)
     assert up_to(driven) == [4]
+
+
+def up_to_in_transaction(driven: Subscriber, message_id: MessageId) -> AcknowledgeInTransaction:
+    transaction = TransactionId(0, 0)
+    ack = TransactionalAck(driven.generation, (message_id,), True, transaction, message_id)  # noqa: FBT003
+    return AcknowledgeInTransaction(ack)
+
+
+def sent_in_transaction(driven: Subscriber) -> list[int]:
+    return [one.entryId for ask in driven.did(AskToAckInTransaction) for one in ask.command.message_id]
+
+
+def test_in_a_transaction_acknowledgements_that_a_message_holds_back_are_sent_before_its_own() -> None:
+    driven = ready(ordered=True)
+    driven.receive(incoming(2), chunk(3, 0), incoming(4), chunk(5, 1))
+    for entry, sent in ((2, [2]), (4, [])):
+        driven.tell(up_to_in_transaction(driven, MessageId(1, entry)))
+        assert sent_in_transaction(driven) == sent
+    driven.tell(up_to_in_transaction(driven, MessageId(1, 5, first_chunk=MessageId(1, 3))))
+    assert sent_in_transaction(driven) == [4, 5]
+
+
+def expires(driven: Subscriber) -> None:
+    driven.fire(RedeliveryDue)
+
+
+def comes_no_more(driven: Subscriber) -> None:
+    reconnect(driven)
+    assert sent_in_transaction(driven) == []
+    driven.receive(incoming(5))
+
+
+@pytest.mark.parametrize("ends", [expires, comes_no_more])
+def test_in_a_transaction_a_cumulative_acknowledgement_goes_on_when_the_message_before_it_is_dropped(
+    ends: Callable[[Subscriber], None],
+) -> None:
+    driven = ready(ordered=True)
+    driven.receive(chunk(3, 0), incoming(4))
+    driven.tell(up_to_in_transaction(driven, MessageId(1, 4)))
+    assert sent_in_transaction(driven) == []
+    ends(driven)
+    assert driven.did(AcksHeld)
+    driven.tell(AcksDue())
+    assert sent_in_transaction(driven) == [4]
 
 
 def test_a_message_that_ends_behind_what_is_acknowledged_comes_whole_in_a_redelivery() -> None:

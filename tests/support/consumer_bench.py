@@ -23,6 +23,7 @@ from pulsar_actors.machines.trackers.dead_letters import DeadLetters
 from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker, RedeliveryDelay
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
+from pulsar_actors.machines.trackers.transactional_acks import TransactionalAcks
 from pulsar_actors.machines.trackers.unacked_message_tracker import UnackedMessageTracker
 from pulsar_actors.machines.trackers.undecryptable_entries import UndecryptableEntries
 from pulsar_actors.wire.entries import encode_entry
@@ -74,6 +75,7 @@ def trackers(  # noqa: PLR0913 - what a user may choose
         negative_acks=NegativeAcksTracker(ordered=ordered, delay=RedeliveryDelay(1.0), persistent=persistent),
         chunks=chunks,
         start=start or StartMessageId(),
+        transactional_acks=TransactionalAcks(),
         unacked_messages=None if ack_timeout is None else UnackedMessageTracker(ack_timeout),
         dead_letters=dead,
         undecryptable=None if ack_timeout is None else UndecryptableEntries(ack_timeout),

@@ -75,7 +75,7 @@ _NONE: Final[dict[int, Any]] = {}
 
 
 class TransactionalAcks:
-    """The acknowledgements that wait for a binding, and those that wait for their answer."""
+    """The acknowledgements that wait for a binding or a chunked message, and those that wait for their answer."""
 
     __slots__ = ("_held", "_sent", "_unanswered")
 
@@ -85,18 +85,25 @@ class TransactionalAcks:
         self._sent = 0
 
     def hold(self, ack: TransactionalAck) -> None:
-        """Keep an acknowledgement until there is a binding."""
+        """Keep an acknowledgement until it can be sent."""
         self._held += (ack,)
 
+    @property
+    def is_holding(self) -> bool:
+        """True while there is something to send."""
+        return bool(self._held)
+
     def take_held(self) -> Sequence[TransactionalAck]:
-        """Take out those that wait for a binding."""
+        """Take out those that wait to be sent."""
         held, self._held = self._held, ()
         return held
 
-    def drop_held(self, tokens: Iterable[AckToken]) -> None:
-        """Drop those whose callers do not wait any longer: their transactions cannot be committed."""
+    def drop_held(self, tokens: Iterable[AckToken]) -> tuple[AckToken, ...]:
+        """Drop those whose callers wait no longer: their transactions cannot be committed. Return the tokens."""
         late = set(tokens)
+        dropped = tuple(ack.token for ack in self._held if ack.token in late)
         self._held = tuple(ack for ack in self._held if ack.token not in late)
+        return dropped
 
     def drop_of(self, transaction: TransactionId) -> tuple[AckToken, ...]:
         """Drop those of a transaction, and return their tokens."""
