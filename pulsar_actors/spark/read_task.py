@@ -188,15 +188,18 @@ POLL_MS: Final = 500
 
 
 def next_entry(reader: Reader, timeout_ms: int) -> EntryContents | None:
-    """Return the next entry; None, if the topic has no more."""
-    deadline = time.monotonic() + timeout_ms / 1000
+    """Return the next entry; None, if the topic has no more. The timeout begins again with each skipped entry."""
+    internals = receiving_internals(reader)
+    furthest, deadline = internals.furthest, time.monotonic() + timeout_ms / 1000
     while True:
         try:
-            return receiving_internals(reader).read_entry(min(POLL_MS, timeout_ms))
+            return internals.read_entry(min(POLL_MS, timeout_ms))
         except Timeout as nothing:
             if not reader.has_message_available():
                 return None
-            if time.monotonic() >= deadline:
+            if internals.furthest != furthest:
+                furthest, deadline = internals.furthest, time.monotonic() + timeout_ms / 1000
+            elif time.monotonic() >= deadline:
                 raise NoMessageInTime(str(nothing)) from None
 
 

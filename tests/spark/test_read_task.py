@@ -175,6 +175,19 @@ def test_more_encrypted_entries_than_the_queue_has_room_for_do_not_hold_up_the_t
     assert part.read(TOPIC_START, part.behind, failOnDataLoss="false", **options) == [b"f"]
 
 
+def test_entries_that_are_skipped_in_time_begin_the_timeout_anew(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_actors.spark.read_task.POOL", ClientPool(idle=0))
+    with EmbeddedBroker() as broker:
+        with RawProducer(broker.service_url, topic) as raw:
+            for number in range(6):
+                raw.send(b"%d" % number, **({} if number == 5 else ENCRYPTED))
+        broker.faults.on(CommandMessage, times=None).delay(0.5)
+        texts = {"service.url": broker.service_url, "topic": topic, "polltimeoutms": "1500", "failondataloss": "false"}
+        options = ReadOptions.parse({**texts, "pulsar.reader.receiverQueueSize": "1"}, is_stream=False)
+        read = list(entries_in(Span(topic, TOPIC_START, TopicPosition(1, 6)), options))
+        assert [bytes(one) for contents in read for one in contents.payloads] == [b"5"]
+
+
 def test_however_many_entries_cannot_be_read_the_error_names_one_of_them(part: Part) -> None:
     for _ in range(MAX_SKIPPED + 1):
         part.raw.send(b"?", **ENCRYPTED)
