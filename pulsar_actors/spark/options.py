@@ -59,7 +59,7 @@ _WRITING: Final = (
 
 DEFAULT_PREFIX: Final = "spark-pulsar"
 _LARGEST_LONG: Final = 2**63 - 1
-_SPARK_OPTIONS: Final = {"checkpointlocation"}
+_SPARK_OPTIONS: Final = {"checkpointlocation", "queryname"}
 """Options for Spark itself, which Spark passes to data sources, too."""
 _TABLE_OPTIONS: Final = {"collation", "comment", "external", "is_managed_location", "location", "owner", "provider"}
 """Options that Spark adds when a table is created from a source."""

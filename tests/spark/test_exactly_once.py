@@ -445,6 +445,20 @@ def test_a_stream_is_written_exactly_once(
     assert sorted(map(int, traffic.texts(f"{topic}-out"))) == list(range(1000))
 
 
+def test_a_stream_goes_on_under_another_query_name(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    for name in ("first", "second"):
+        traffic.send(topic, [name])
+        reader = spark.readStream.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+        frame = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", "copy").load()
+        writer = frame.writeStream.format("pulsar").option("service.url", broker.service_url).queryName(name)
+        writer = writer.option("topic", f"{topic}-out").option("exactlyOnce", "true")
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+    assert traffic.texts(f"{topic}-out") == ["first", "second"]
+
+
 def test_nothing_waits_for_a_batch_of_a_stream_of_which_no_task_has_ended(
     spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
 ) -> None:
