@@ -18,6 +18,7 @@ from pulsar_actors.client.acknowledge import (
     when_all_done,
 )
 from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
+from pulsar_actors.client.consumer_options import IN_ORDER
 from pulsar_actors.client.consumer_state import ConsumerState
 from pulsar_actors.client.transaction import refuse_unless_persistent
 from pulsar_actors.machines.consumer_events import RedeliverUnacknowledged
@@ -80,7 +81,7 @@ def _acknowledge(
     work.begin_as(answered)
     owner.link.pending_calls.track(answered)
     work.consumers[owner.address] = None
-    if cumulative:
+    if cumulative or owner.options.consumer_type in IN_ORDER:
         work.rewinds[owner.address] = partial(_rewind, owner)
     ack = TransactionalAck(generation, message_ids, cumulative, work.id, answered)
     registered = work.register_subscription(owner.machine.topic, owner.options.subscription_name)

@@ -62,7 +62,7 @@ from pulsar_actors.machines.transaction_events import (
     Register,
     Registered,
     RegistrationFailed,
-    RewindCumulative,
+    RewindConsumers,
     Settled,
     SettleWork,
     TransactionNotOpened,
@@ -247,7 +247,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         """End: the coordinator aborts the transaction. Nothing more of it may be sent."""
         what = f"the transaction {self.id} was open for longer than its timeout of {self.timeout:g} s"
         error = _not_open(f"{what}, and is aborted")
-        return [*self._over(error), DropWork(error), RewindCumulative(self._take_callers(), error)]
+        return [*self._over(error), DropWork(error), RewindConsumers(self._take_callers(), error)]
 
     # Commit.
 
@@ -321,11 +321,11 @@ class TransactionMachine(StateMachine, chart=CHART):
     def complete_abort(self, event: EndAnswered | EndFailed, now: float) -> Effects:
         """Complete the callers: it is aborted. Callers of `commit` get the failure."""
         over = self._over(_not_open(f"the transaction {self.id} is aborted"))
-        return [*over, RewindCumulative(self._take_callers(), self._operation_failed())]
+        return [*over, RewindConsumers(self._take_callers(), self._operation_failed())]
 
     def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers, who may call `abort` again. Otherwise the coordinator aborts it after its timeout."""
-        return [RewindCumulative(self._take_callers(), self._operation_failed() or event.error)]
+        return [RewindConsumers(self._take_callers(), self._operation_failed() or event.error)]
 
     def end_with_abort_open(self, event: EndFailed, now: float) -> Effects:
         """End. Nobody will call `abort` again."""
@@ -428,7 +428,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         return [*self._over(error), CallsFailed(self._take_callers(), error)]
 
     def _rewind(self, error: PulsarException) -> Effects:
-        return [*self._over(error), RewindCumulative(self._take_callers(), error)]
+        return [*self._over(error), RewindConsumers(self._take_callers(), error)]
 
     def _operation_failed(self) -> TransactionHasOperationFailed | None:
         """Return the error for callers of a commit that aborts, because a part of the transaction is missing."""

@@ -164,8 +164,11 @@ class DropWork(NamedTuple):
     error: PulsarException
 
 
-class RewindCumulative(NamedTuple):
-    """Have messages delivered again that were acknowledged cumulatively: after an abort, no broker does that.
+class RewindConsumers(NamedTuple):
+    """Have the consumers whose messages come in order deliver all again that is not acknowledged.
+
+    After an abort no broker does so by itself for what was acknowledged cumulatively. For the rest it does, but behind
+    what was queued before.
 
     Then complete these calls, with an error if there is one: so their callers do not receive what was queued before.
     """

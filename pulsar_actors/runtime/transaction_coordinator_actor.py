@@ -84,7 +84,7 @@ from pulsar_actors.machines.transaction_events import (
     Register,
     Registered,
     RegistrationFailed,
-    RewindCumulative,
+    RewindConsumers,
     Settled,
     SettleWork,
     TransactionNotOpened,
@@ -407,7 +407,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         for consumer in list(work.consumers):
             tell(consumer, DropTransactionalAcks(work.id, effect.error))
 
-    def _rewind(self, _: int, transaction: _Transaction, effect: RewindCumulative) -> None:
+    def _rewind(self, _: int, transaction: _Transaction, effect: RewindConsumers) -> None:
         """Rewind one consumer after the other. A future may end on any thread."""
         left = list(_work_of(transaction).rewinds.values())
 
@@ -457,7 +457,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         RefuseWork: _refuse_work,
         SettleWork: _settle_work,
         DropWork: _drop_work,
-        RewindCumulative: _rewind,
+        RewindConsumers: _rewind,
         CallDone: _done,
         CallsFailed: _failed,
     }

@@ -63,7 +63,7 @@ class TransactionWork:
         self.dropped: PulsarException | None = None
         self.producers: dict[ActorRef, SlimFuture[None] | None] = {}  # with the registration that each waits for
         self.consumers: dict[ActorRef, None] = {}  # those that have acknowledged
-        self.rewinds: dict[ActorRef, Callable[[], SlimFuture[None]]] = {}  # of those that have done so cumulatively
+        self.rewinds: dict[ActorRef, Callable[[], SlimFuture[None]]] = {}  # of those that begin again
         self._coordinator = coordinator
         self._serial = serial
         self._lock = interleaving.lock()

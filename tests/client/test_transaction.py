@@ -235,6 +235,22 @@ def test_after_its_timeout_what_was_acknowledged_cumulatively_is_delivered_again
         assert consumer.receive(10_000).data() == b"1"
 
 
+@pytest.mark.parametrize("kind", [pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Failover])
+def test_after_an_abort_messages_come_again_in_order_and_none_that_was_queued_before_them(
+    broker: EmbeddedBroker, topic: str, kind: pulsar.ConsumerType
+) -> None:
+    numbers = [b"%d" % number for number in range(6)]
+    with pulsar.Client(broker.service_url) as client:
+        consumer = client.subscribe(topic, "s", kind)
+        client.create_producer(topic).send_many(numbers).result(timeout=10)
+        messages = [consumer.receive(10_000) for _ in range(3)]
+        until(lambda: consumer.stats().queued == 3, "the rest")
+        transaction = client.new_transaction()
+        consumer.acknowledge(messages, transaction=transaction)
+        transaction.abort()
+        assert [consumer.receive(10_000).data() for _ in numbers] == numbers
+
+
 @pytest.mark.parametrize(
     ("owner", "step", "comes_first"),
     [

@@ -33,7 +33,7 @@ from pulsar_actors.machines.transaction_events import (
     EndTransaction,
     RefuseWork,
     Register,
-    RewindCumulative,
+    RewindConsumers,
     Settled,
     SettleWork,
     TransactionNotOpened,
@@ -63,7 +63,7 @@ def committing() -> Driven:
 
 def failure(driven: Driven) -> Any:
     """Return the error that the callers of commit or abort got."""
-    return next(failed.error for failed in (*driven.did(CallsFailed), *driven.did(RewindCumulative)) if failed.tokens)
+    return next(failed.error for failed in (*driven.did(CallsFailed), *driven.did(RewindConsumers)) if failed.tokens)
 
 
 def test_it_is_opened_for_its_timeout() -> None:
@@ -158,30 +158,30 @@ def test_a_client_that_ends_during_a_commit_does_not_know_its_outcome() -> None:
 
 def test_an_abort_of_what_the_coordinator_has_ended_itself_succeeds() -> None:
     driven = opened(Abort("caller"), Settled(None), EndFailed(NOT_THERE, repeated=False))
-    assert driven.did(RewindCumulative) == [RewindCumulative(("caller",), None)]
+    assert driven.did(RewindConsumers) == [RewindConsumers(("caller",), None)]
     assert driven.machine.state is State.ABORTED
 
 
 def test_after_an_abort_what_was_acknowledged_cumulatively_is_delivered_again_before_callers_go_on() -> None:
     driven = opened(Abort("caller"), Settled(None), EndAnswered())
-    assert driven.did(RewindCumulative) == [RewindCumulative(("caller",), None)]
+    assert driven.did(RewindConsumers) == [RewindConsumers(("caller",), None)]
     assert not driven.did(CallDone)
     driven = committing()
     driven.tell(EndAnswered())
-    assert not driven.did(RewindCumulative)
+    assert not driven.did(RewindConsumers)
 
 
 @pytest.mark.parametrize("repeated", [False, True])
 def test_after_a_commit_that_is_none_what_was_acknowledged_cumulatively_is_delivered_again(*, repeated: bool) -> None:
     driven = committing()
     driven.tell(EndFailed(NOT_THERE, repeated))
-    (rewound,) = driven.did(RewindCumulative)
+    (rewound,) = driven.did(RewindConsumers)
     assert rewound.tokens == ("caller",)
 
 
 def test_after_an_abort_without_an_answer_what_was_acknowledged_cumulatively_is_delivered_again() -> None:
     driven = opened(Abort("caller"), Settled(None), EndFailed(NO_ANSWER, repeated=False))
-    assert driven.did(RewindCumulative) == [RewindCumulative(("caller",), NO_ANSWER)]
+    assert driven.did(RewindConsumers) == [RewindConsumers(("caller",), NO_ANSWER)]
 
 
 def test_after_its_timeout_nothing_of_it_is_sent() -> None:

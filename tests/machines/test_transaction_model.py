@@ -51,7 +51,7 @@ from pulsar_actors.machines.transaction_events import (
     Register,
     Registered,
     RegistrationFailed,
-    RewindCumulative,
+    RewindConsumers,
     Settled,
     SettleWork,
     TransactionNotOpened,
@@ -171,7 +171,7 @@ class AnyTransaction(RuleBasedStateMachine):
                 self.settling = True
             case DropWork():
                 self.dropped = True
-            case RewindCumulative(tokens, error):
+            case RewindConsumers(tokens, error):
                 is_unsure = isinstance(error, OutcomeUnknown)
                 assert is_unsure or self.there != COMMITTED, "delivers again what is committed"
                 self.tell_callers(tokens, error)
