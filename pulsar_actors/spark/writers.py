@@ -171,14 +171,15 @@ class _WriteTask:
 
     def commit(self, what: str, messages: Iterable[Any]) -> None:
         ended = _ended(messages)
-        log = "%s: sent %s"
         for one in ended[:1]:
             if one.transaction is not None:
                 may_repeat = self._is_stream or self._options.writer_name is not None
                 parts = {it.part for it in ended if it.part is not None}
                 if not one.transaction.commit(self._options.cluster, one.job, one.batch, parts, may_repeat=may_repeat):
-                    log = "%s was written before, by an earlier run of it: aborted the transaction with %s"
-        LOG.info(log, what, _sum(ended))
+                    log = "%s was written before, as batch %d of %s: aborted the transaction with %s"
+                    LOG.warning(log, what, one.batch, one.job, _sum(ended))
+                    return
+        LOG.info("%s: sent %s", what, _sum(ended))
 
     def abort(self, what: str, messages: Iterable[Any]) -> None:
         ended = _ended(messages)

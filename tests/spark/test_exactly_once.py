@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import inheritable_thread_target
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
@@ -489,6 +490,27 @@ def test_a_batch_of_a_stream_whose_end_spark_has_not_noted_is_not_written_again(
         for noted in Path(checkpoint, "commits").iterdir():
             noted.unlink()
     assert sorted(map(int, traffic.texts(f"{topic}-out"))) == list(range(100))
+
+
+def test_threads_of_foreach_batch_that_inherit_its_properties_write_each_batch(
+    spark: Any, broker: Broker, traffic: Traffic, topic: str, checkpoint: str
+) -> None:
+    def each(frame: Any, _: int) -> None:
+        def copy(name: str) -> None:
+            spark.createDataFrame([], "a int")  # which makes the session active in the thread
+            write(frame.selectExpr("cast(value as string) as value"), broker, f"{topic}-{name}", writerName=name)
+
+        with ThreadPoolExecutor() as pool:
+            copies = [pool.submit(inheritable_thread_target(spark)(copy), name) for name in ("first", "second")]
+        assert [one.result() for one in copies] == [None, None]
+
+    for batch in (["0", "1"], ["2"]):
+        traffic.send(topic, batch)
+        reader = spark.readStream.format("pulsar").option("service.url", broker.service_url).option("topic", topic)
+        frame = reader.option("startingOffsets", "earliest").option("subscriptionPrefix", "copy").load()
+        writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
+        assert writer.trigger(availableNow=True).start().awaitTermination(120)
+    assert [sorted(traffic.texts(f"{topic}-{name}")) for name in ("first", "second")] == [["0", "1", "2"]] * 2
 
 
 def test_a_cluster_without_transactions_is_refused(spark: Any, topic: str) -> None:

@@ -4,6 +4,7 @@ import logging
 import pickle
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -52,6 +53,14 @@ def test_the_sum_of_each_batch_of_a_stream_is_logged(caplog: pytest.LogCaptureFi
     done, failed = logged(caplog)
     assert done == "batch 7: sent 5 messages of 51 bytes"
     assert failed.startswith("batch 8 failed: finished tasks sent 5 messages of 51 bytes; ")
+
+
+def test_a_batch_that_counts_as_written_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    transaction: Any = SimpleNamespace(commit=lambda *_, **__: False)
+    BatchWriter(SinkOptions.parse(OPTIONS), SCHEMA).commit([TaskEnded(Written(2, 20), "job", 7, transaction, 0)])
+    (warning,) = (record for record in caplog.records if record.levelno == logging.WARNING)
+    text = "the write was written before, as batch 7 of job: aborted the transaction with 2 messages of 20 bytes"
+    assert warning.getMessage() == text
 
 
 def test_the_driver_waits_for_its_turn_to_announce_the_schema_of_records(
