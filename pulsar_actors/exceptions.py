@@ -7,6 +7,7 @@ PulsarException
 │   ├── InvalidConfiguration
 │   ├── InvalidMessage
 │   │   ├── MessageTooBig
+│   │   │   └── MessageTooBigBeforeReceipt  is OutcomeUnknown as well
 │   │   └── WrongContent
 │   └── CumulativeAcknowledgementNotAllowedError
 ├── AlreadyClosed           a local mistake too: the handle was closed before the call, or while it waited
@@ -31,7 +32,7 @@ PulsarException
 │   │   └── ErrorGettingAuthenticationData
 │   ├── AuthorizationError
 │   ├── TopicNotFound
-│   │   └── TopicNotFoundBeforeReceipt      is OutcomeUnknown as well, and so are
+│   │   └── TopicNotFoundBeforeReceipt      and so is this one,
 │   ├── TopicNameRefused
 │   ├── ListenerNotFound
 │   ├── TopicTerminated
@@ -368,6 +369,13 @@ class ReadError(OutcomeUnknown):
 
 class ConnectionLost(ReadError):
     """The connection ended before the answer came."""
+
+
+class MessageTooBigBeforeReceipt(MessageTooBig, OutcomeUnknown):
+    """A message was sent, and before its receipt came, a broker with a smaller limit took the topic over.
+
+    It may have been stored before, and is not sent again.
+    """
 
 
 class TopicNotFoundBeforeReceipt(TopicNotFound, OutcomeUnknown):

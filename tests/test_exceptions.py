@@ -88,6 +88,13 @@ def test_who_handles_the_end_of_a_producer_handles_it_for_a_message_that_may_be_
     assert Result.of(unknown("Code", "reason")) is Result[ended.__name__]
 
 
+def test_who_handles_a_message_that_is_too_big_handles_one_that_may_be_stored() -> None:
+    unknown = exceptions.MessageTooBigBeforeReceipt
+    assert issubclass(unknown, exceptions.MessageTooBig)
+    assert issubclass(unknown, exceptions.OutcomeUnknown)
+    assert Result.of(unknown("too big")) is Result.MessageTooBig
+
+
 @pytest.mark.parametrize(
     ("refused", "local"),
     [

@@ -100,7 +100,13 @@ def new_producer_machine(
     """Make the state machine."""
     command = producer_command(options, registration.id, initial_subscription)
     return ProducerMachine(
-        ProducerSettings(command, PackedMessages.is_intact, settings.operation_timeout, settings.tls),
+        ProducerSettings(
+            command,
+            PackedMessages.is_intact,
+            PackedMessages.largest_entry,
+            settings.operation_timeout,
+            settings.tls,
+        ),
         send_queue.pending,
         SequenceIds(options.initial_sequence_id),
         settings.backoff(registration.loop),

@@ -195,11 +195,13 @@ LEAST_CLOSE_TIMEOUT: Final = 1.0
 class ProducerSettings(NamedTuple):
     """The settings of a producer. `command` carries what the user chose, with the producer's name if one was given.
 
-    `is_intact` returns, for the token of a batch, if the batch still matches its checksum.
+    `is_intact` returns, for the token of a batch, if the batch still matches its checksum; `largest_entry`, the size of
+    the largest entry that is to be written of it, from a frame on.
     """
 
     command: CommandProducer
     is_intact: Callable[[Any], bool]
+    largest_entry: Callable[[Any, int], int]
     operation_timeout: float = 30.0
     tls: bool = False
 
@@ -207,7 +209,7 @@ class ProducerSettings(NamedTuple):
 class ProducerMachine(ConnectionHandler, chart=CHART):
     """The guards and actions of the producer's own rows, in the chart's order."""
 
-    __slots__ = ("_flushes", "_is_intact", "identity", "pending", "sequence_ids")
+    __slots__ = ("_flushes", "_is_intact", "_largest_entry", "identity", "pending", "sequence_ids")
 
     states: ClassVar = STATES
 
@@ -219,6 +221,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         self.sequence_ids = sequence_ids
         self.identity = ProducerIdentity(settings.command)
         self._is_intact = settings.is_intact
+        self._largest_entry = settings.largest_entry
         self._flushes: PendingFlushes[object] = PendingFlushes()
 
     def close_request(self) -> CommandCloseProducer:
@@ -228,7 +231,8 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
     # Getting bound.
 
     def create(self, event: ProducerAttached, now: float) -> Effects:
-        """Send PRODUCER."""
+        """Note the size limit of the broker, and send PRODUCER."""
+        self.pending.largest = event.largest
         return [AskToCreate(self.next_attempt(), self.identity.next_request(), self.operation_timeout)]
 
     def must_queue(self, event: ProducerCreated, now: float) -> bool:
@@ -252,17 +256,18 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         what = "the connection was lost before the broker's receipt, and the topic does not drop repeats"
         error = OutcomeUnknown(f"a message of a transaction is not sent again: {what}")
         failed = [Fail(one.token, error) for one in self.pending.fail_unconfirmed_in_transactions()]
-        return [*failed, *self.bind(event, now), *self._finished_flushes()]
+        return [*failed, *self.bind(event, now)]
 
     def bind(self, event: ProducerCreated, now: float) -> Effects:
-        """Adopt the broker's answer, and write all pending batches before any new one."""
+        """Adopt the broker's answer, and write all pending batches before any new one. Fail those over its limit."""
         opened = [ProducerOpened(event.command.producer_name)] if self._accepted() else []
         self.identity.adopt(event.command)
         self.sequence_ids.created(event.command.last_sequence_id)
         self.pending.bind(self.connection)
+        oversized = [Fail(one.failed.token, one.error) for one in self.pending.fail_oversized(self._largest_entry)]
         if not len(self.pending):
             self._reset_failures()  # with pending batches, only a receipt counts as success
-        return [*opened, *self._write()]
+        return [*opened, *oversized, *self._write(), *self._finished_flushes()]
 
     def is_fenced(self, event: RequestRefused | SendRefused, now: float) -> bool:
         """Return whether another producer has taken the topic."""

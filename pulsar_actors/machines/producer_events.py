@@ -48,9 +48,10 @@ class DropTransaction(NamedTuple):
 
 
 class ProducerAttached(NamedTuple):
-    """There is a connection to the broker."""
+    """There is a connection to the broker, which takes entries of `largest` bytes at most."""
 
     connection: int
+    largest: int
 
 
 # Events of the broker.

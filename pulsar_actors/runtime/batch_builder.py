@@ -21,7 +21,7 @@ from pulsar_actors.machines.trackers.batching import (
     plan_key_batches,
     split_batch_plan,
 )
-from pulsar_actors.machines.trackers.pending_messages import PendingSend
+from pulsar_actors.machines.trackers.pending_messages import PendingSend, entry_too_big
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.loop import Buffer
 from pulsar_actors.runtime.message_crypto import DataKey, ProducerKeys
@@ -37,7 +37,7 @@ from pulsar_actors.wire.compression import NONE, compress
 from pulsar_actors.wire.entries import decode_entry, encode_entry
 from pulsar_actors.wire.errors import EntryError
 from pulsar_actors.wire.fast_encode import SendEncoder, encode_single_message, entry_fields
-from pulsar_actors.wire.frames import FrameReader, encode_payload_command
+from pulsar_actors.wire.frames import FrameReader, encode_payload_command, entry_size
 from pulsar_actors.wire.protobuf import as_bytes
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CompressionType, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.transaction_id import TransactionId, set_transaction
@@ -106,6 +106,14 @@ class PackedMessages(ABC):
         """Return the frames to write, starting with this one; none after `release`."""
 
     @abstractmethod
+    def entry_sizes(self, first: int) -> list[int]:
+        """Return the sizes of the entries in the frames from this one on, as they are written."""
+
+    def largest_entry(self, first: int) -> int:
+        """Return the largest of these sizes."""
+        return max(self.entry_sizes(first))
+
+    @abstractmethod
     def release(self) -> Sequence[object]:
         """Release the bytes and return the replies. Frames that still wait to be written keep neither of them alive."""
 
@@ -124,6 +132,7 @@ class PackedEntry(PackedMessages):
     """A batch or a message in one entry, and so in one frame. It is its own `OutgoingFrames`."""
 
     __slots__ = ("_frame",)
+    _frame: FrameBuffers
 
     def __init__(self, replies: Sequence[object], frame: FrameBuffers, size: int, *, batched: bool) -> None:
         self._replies = replies
@@ -139,6 +148,10 @@ class PackedEntry(PackedMessages):
     def buffers(self) -> Sequence[Buffer]:
         """Return the buffers of the frame; none after `release`."""
         return self._frame
+
+    def entry_sizes(self, first: int) -> list[int]:
+        """Return the size of the only entry."""
+        return [entry_size(self._frame[0])]
 
     def release(self) -> Sequence[object]:
         """Release the frame, and return the replies."""
@@ -161,6 +174,10 @@ class PackedChunks(PackedMessages):
     def frames_from(self, first: int) -> OutgoingFrames:
         """Return the chunks that have no receipt yet."""
         return RemainingChunks(self._frames, first)
+
+    def entry_sizes(self, first: int) -> list[int]:
+        """Return the sizes of the chunks that have no receipt yet."""
+        return [entry_size(frame[0]) for frame in self._frames[first:]]
 
     def release(self) -> Sequence[object]:
         """Release the frames, of `RemainingChunks` too, and return the replies."""
@@ -498,11 +515,6 @@ def _encode_frame(
     if size > packing.largest:
         raise entry_too_big(size, packing.largest)
     return tuple(encode_payload_command(command, *entry))
-
-
-def entry_too_big(size: int, largest: int) -> MessageTooBig:
-    """Return the error for an entry of so many bytes."""
-    return MessageTooBig(f"an entry of {size:,} bytes, metadata included, is over the broker's limit of {largest:,}")
 
 
 def _batch_key(tag: object) -> object:

@@ -53,7 +53,7 @@ from pulsar_actors.runtime.messages import ConnectionReady, Registration
 from pulsar_actors.runtime.observer import BatchTimes, ClientObserver
 from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, SendOutcome, SendQueue, new_sent_to
 from pulsar_actors.wire.fast_encode import SendEncoder
-from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE, message_limit
+from pulsar_actors.wire.frames import message_limit
 from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt
 from pulsar_actors.wire.transaction_id import TransactionId
 
@@ -96,7 +96,6 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         self.machine = machine
         self._send_queue = send_queue
         self._batch_settings = batch_settings
-        self._largest = DEFAULT_MAX_MESSAGE_SIZE
         self._fill = 0  # the number of the batching delay that is running: an earlier one is stale
         self._runs: deque[TransactionRun] | tuple[()] = ()  # the messages at the head that wait for a registration
         self._waiting = 0  # their number
@@ -128,9 +127,8 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self.feed(message)
 
     def attached(self, message: ConnectionReady) -> None:
-        """Note the size limit of the broker, and create the producer there."""
-        self._largest = message_limit(message.max_message_size)
-        self.feed(ProducerAttached(message.number))
+        """Create the producer at the broker."""
+        self.feed(ProducerAttached(message.number, message_limit(message.max_message_size)))
 
     def handle_commands(self, number: int, commands: tuple[tuple[Any, bytes], ...]) -> None:
         """Handle commands of the broker; receipts that come together are one event."""
@@ -311,7 +309,7 @@ class ProducerActor(HandlerActor[ProducerMachine]):
             self._replace_data_key_if_due(self._batch_settings.keys)
         timeout = self._batch_settings.send_timeout
         deadline = None if timeout is None else self.loop.now() + timeout
-        packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self._largest, self.loop.chance)
+        packing = PackingLimits(self.loop.wall_clock_ms(), deadline, self.machine.pending.largest, self.loop.chance)
         fields, encoder = self._fields()
         if transaction is not None:
             fields = fields._replace(transaction=transaction)

@@ -71,6 +71,7 @@ __all__ = [
     "decode_command",
     "encode_command",
     "encode_payload_command",
+    "entry_size",
     "frame_limit",
     "message_limit",
     "serialise_command",
@@ -311,6 +312,12 @@ def _size(buffer: bytes | memoryview) -> int:
         return memoryview(buffer).nbytes
     except TypeError as fault:
         raise EncodeError(f"an entry is bytes or a view of them, not {type(buffer).__name__}", 0, 0) from fault
+
+
+def entry_size(frame: BytesLike) -> int:
+    """Return the size of the entry in a frame, of which the first buffer is enough."""
+    total, command_size = _SIZES.unpack_from(frame)
+    return int(total - _TOTAL.size - command_size)
 
 
 def decode_command(data: BytesLike) -> Message:

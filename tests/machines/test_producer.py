@@ -14,6 +14,8 @@ from pulsar_actors.exceptions import (
     ConnectionLost,
     InvalidArgument,
     InvalidTxnStatusError,
+    MessageTooBig,
+    MessageTooBigBeforeReceipt,
     OutcomeUnknown,
     ProducerFencedBeforeReceipt,
     PulsarException,
@@ -74,6 +76,7 @@ from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.pending_messages import PendingMessages, PendingSend, SendQuota, StoredSend
 from pulsar_actors.machines.trackers.producer_identity import SequenceIds
 from pulsar_actors.machines.trackers.server_errors import REFUSALS
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandCloseProducer,
     CommandProducer,
@@ -102,8 +105,9 @@ class Stage:
         self, command: CommandProducer | None = None, *, initial: int | None = None, tls: bool = False
     ) -> None:
         self.corrupt: set[object] = set()
+        self.sizes: dict[object, int] = {}  # of the largest entry of a token, if it matters
         chosen = command or CommandProducer(topic="persistent://t/n/orders", producer_id=7)
-        settings = ProducerSettings(chosen, self.is_intact, tls=tls)
+        settings = ProducerSettings(chosen, self.is_intact, self.largest_entry, tls=tls)
         self.quota = SendQuota(1000)
         pending = PendingMessages[Any](self.quota, SendQuota(0))
         self.machine = ProducerMachine(settings, pending, SequenceIds(initial), Backoff(lambda: 0.0))
@@ -121,6 +125,9 @@ class Stage:
 
     def is_intact(self, token: object) -> bool:
         return token not in self.corrupt
+
+    def largest_entry(self, token: object, first: int) -> int:
+        return self.sizes.get(token, 1)
 
     def tell(self, event: Any) -> list[Any]:
         """Give the effects other than timers."""
@@ -212,7 +219,7 @@ def connecting() -> Stage:
 
 def creating() -> Stage:
     stage = connecting()
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     return stage
 
 
@@ -254,11 +261,11 @@ def waiting_again() -> Stage:
     return stage
 
 
-def rebind(stage: Stage, **fields: Any) -> list[Any]:
+def rebind(stage: Stage, *, largest: int = DEFAULT_MAX_MESSAGE_SIZE, **fields: Any) -> list[Any]:
     """From WAITING to READY; give what the broker's acceptance led to."""
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, largest))
     return stage.success(**fields)
 
 
@@ -287,7 +294,7 @@ def test_a_producer_is_looked_up_attached_and_created() -> None:
     assert stage.tell(Open()) == [LookUp(1, "persistent://t/n/orders", None)]
     assert stage.timers[FirstCreationTimedOut].delay == 30.0
     assert stage.tell(LookedUp(1, "broker-a")) == [Attach(1, "broker-a")]
-    [ask] = stage.tell(ProducerAttached(1))
+    [ask] = stage.tell(ProducerAttached(1, DEFAULT_MAX_MESSAGE_SIZE))
     assert ask.timeout == 30.0
     assert (ask.command.topic, ask.command.producer_id) == ("persistent://t/n/orders", 7)
     assert stage.success(schema_version=b"v1") == [ProducerOpened("broker-7")]
@@ -317,7 +324,7 @@ def test_a_name_from_the_user_is_said_to_be_the_users() -> None:
     stage = Stage(CommandProducer(topic="t", producer_id=1, producer_name="mine"))
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     assert stage.created[0].user_provided_producer_name
     assert stage.created[0].producer_name == "mine"
 
@@ -340,7 +347,7 @@ def test_the_last_sequence_id_is_adopted_unless_the_user_gave_one(initial: int |
     stage = Stage(initial=initial)
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     stage.success(last_sequence_id=41)
     assert stage.machine.sequence_ids.take() == following
 
@@ -349,7 +356,7 @@ def test_the_last_sequence_id_is_adopted_only_once() -> None:
     stage = waiting_again()
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     stage.success(last_sequence_id=41)
     assert stage.machine.sequence_ids.take() == 0
 
@@ -377,7 +384,7 @@ def test_a_producer_that_was_created_once_is_created_again_whatever_the_broker_s
     stage = waiting_again()
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     assert stage.refuse(code) == [Detach(2)]
     assert stage.state is State.WAITING
     assert rebind(stage) == []
@@ -416,7 +423,7 @@ def test_other_refusals_are_retried_with_growing_pauses_until_the_operation_time
         pauses.append(stage.timers[RetryDue].delay)
         stage.wait(RetryDue)
         stage.tell(LookedUp(stage.attempt, "broker-a"))
-        stage.tell(ProducerAttached(stage.connection))
+        stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     assert pauses == [0.1, 0.2, 0.4, 0.8]
     stage.refuse("ServiceNotReady")
     failed, _, ended = stage.wait(FirstCreationTimedOut)
@@ -431,7 +438,7 @@ def test_a_success_makes_the_next_pause_short_again() -> None:
     stage.refuse("ServiceNotReady")
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     stage.success()
     stage.lose()
     assert stage.timers[RetryDue].delay == 0.1
@@ -666,7 +673,7 @@ def test_in_another_cluster_nothing_that_is_pending_of_transactions_is_sent() ->
     assert tokens(effects) == ["written", "waits"]
     assert set(errors(effects)) == {InvalidTxnStatusError}
     assert effects[-2:] == [TakeWaiting(), Attach(2, "broker-b")]
-    stage.tell(ProducerAttached(2))
+    stage.tell(ProducerAttached(2, DEFAULT_MAX_MESSAGE_SIZE))
     [sends] = [effect for effect in stage.success() if isinstance(effect, SendBatches)]
     assert [item.token for item in sends.items] == ["plain"]
 
@@ -875,7 +882,7 @@ def test_who_may_not_come_back_fails_everything_as_what_keeps_it_out_and_says_wh
     stage.publish("kept")
     stage.wait(RetryDue)
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     *failed, _, ended = stage.tell(RequestRefused(stage.attempt, REFUSALS[error](ServerError.Name(error), "no")))
     assert errors(failed) == [of_written, REFUSALS[error]]
     assert type(ended.error) is REFUSALS[error]
@@ -903,12 +910,12 @@ def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool
     stage = Stage(tls=tls)
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     stage.success()
     stage.publish("a")
     urls = {"assignedBrokerServiceUrl": "pulsar://b:6650", "assignedBrokerServiceUrlTls": "pulsar+ssl://b:6651"}
     assert stage.broker_closes(**urls) == [Detach(1), Attach(2, url)]
-    stage.tell(ProducerAttached(2))
+    stage.tell(ProducerAttached(2, DEFAULT_MAX_MESSAGE_SIZE))
     [send] = stage.success()
     assert [item.token for item in send.items] == ["a"]
 
@@ -919,7 +926,7 @@ def test_lookups_go_to_the_new_cluster_once_a_topic_has_migrated(*, tls: bool, u
     stage = Stage(tls=tls)
     stage.tell(Open())
     stage.tell(LookedUp(stage.attempt, "broker-a"))
-    stage.tell(ProducerAttached(stage.connection))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     stage.success()
     effects = stage.migrates(brokerServiceUrl="pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651")
     assert effects == [TakeWaiting(), Detach(1), LookUp(stage.attempt, "persistent://t/n/orders", url)]
@@ -933,6 +940,47 @@ def test_a_migration_without_a_url_of_our_kind_changes_nothing(stand: Callable[[
     before = stage.state
     assert stage.migrates(brokerServiceUrlTls="pulsar+ssl://new:6651") == []
     assert stage.state is before
+
+
+# The limit of the broker.
+
+
+def test_what_is_over_the_limit_of_the_next_broker_fails_and_the_rest_is_written_in_order() -> None:
+    stage = ready()
+    stage.sizes = {"large": 101, "larger": 300, "just fits": 100}
+    stage.publish("a", "large", "just fits")
+    stage.lose()
+    stage.publish("larger", "b")
+    effects = rebind(stage, largest=100)
+    (sent,) = [effect for effect in effects if isinstance(effect, SendBatches)]
+    assert [item.token for item in sent.items] == ["a", "just fits", "b"]
+    written, never_written = effects[:2]
+    assert (written.token, type(written.error)) == ("large", MessageTooBigBeforeReceipt)
+    assert "it may be stored all the same" in str(written.error)
+    assert (never_written.token, type(never_written.error)) == ("larger", MessageTooBig)
+    assert str(never_written.error) == "an entry of 300 bytes, metadata included, is over the broker's limit of 100"
+    assert stage.machine.pending.used == (3, 30)
+
+
+def test_a_flush_of_messages_that_are_over_the_limit_of_the_next_broker_ends_with_them() -> None:
+    stage = ready()
+    stage.sizes = {"large": 101}
+    stage.publish("large")
+    assert stage.tell(Flush("f")) == []
+    stage.lose()
+    assert rebind(stage, largest=100)[1:] == [Flushed("f")]
+
+
+def test_a_broker_that_a_producer_was_not_created_at_fails_nothing_by_its_limit() -> None:
+    stage = ready()
+    stage.sizes = {"large": 101}
+    stage.publish("large")
+    stage.lose()
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(ProducerAttached(stage.connection, 100))
+    assert errors(stage.refuse("ServiceNotReady")) == []
+    assert errors(rebind(stage)) == []
 
 
 # Whether bound or not.
@@ -972,7 +1020,7 @@ def test_a_batch_that_every_broker_refuses_is_sent_again_after_pauses_that_grow(
         pauses.append(stage.timers[RetryDue].delay)
         stage.wait(RetryDue)
         stage.tell(LookedUp(stage.attempt, "broker-a"))
-        stage.tell(ProducerAttached(stage.connection))
+        stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
         stage.success()
     assert pauses == [0.1, 0.2, 0.4]
     stage.receipt(0)

@@ -1,6 +1,7 @@
 """Whatever brokers, networks and users do to a producer, its promises hold; a chart that breaks one is found out."""
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,6 +124,7 @@ class Wire:
     """One connection to one broker. What the client has given up is still owed by the broker."""
 
     alive: bool = True
+    largest: int = 2  # the size of the largest entry that the broker takes
     bound: bool = False
     create_owed: bool = False
     closes_owed: int = 0
@@ -144,7 +146,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.quota = SendQuota(0)
         command = CommandProducer(topic="t", producer_id=1)
         self.machine: ProducerMachine = self.machine_class(
-            ProducerSettings(command, self.is_intact),
+            ProducerSettings(command, self.is_intact, lambda token, first: self.sizes[token]),
             PendingMessages[Any](self.quota, SendQuota(0)),
             SequenceIds(),
             Backoff(lambda: 0.0),
@@ -158,6 +160,8 @@ class AnyProducer(RuleBasedStateMachine):
         self.close_attempt = 0
         self.epoch = -1
         self.items: list[PendingSend[Any]] = []
+        self.sizes: dict[int, int] = {}  # of the entries of items, and of the largest that brokers take from now on
+        self.largest = 2
         self.ended: set[int] = set()
         self.out_of_turn_allowed = False
         self.in_the_middle = False
@@ -242,7 +246,7 @@ class AnyProducer(RuleBasedStateMachine):
 
     def attach(self, connection: int, broker: str) -> None:
         if broker not in self.pool or not self.pool[broker].alive:
-            self.pool[broker] = Wire()
+            self.pool[broker] = Wire(largest=self.largest)
         self.connection = connection
         self.wires[connection] = self.pool[broker]
         self.wires[connection].attachments.append(connection)
@@ -274,13 +278,15 @@ class AnyProducer(RuleBasedStateMachine):
         wire, written = self.wires[connection], self.written.setdefault(connection, [])
         assert wire.bound or not wire.alive, "written without a binding"
         assert tokens == [number for number in self.open if number not in written], "written out of order"
+        assert all(self.sizes[number] <= wire.largest for number in tokens), "written, and over the broker's limit"
         written.extend(tokens)
 
     def end(self, number: int) -> None:
         assert number not in self.ended, "ended twice"
         in_turn = number == self.open[0]
         self.ended.add(number)
-        assert in_turn or self.out_of_turn_allowed, "ended out of turn"
+        oversized = self.connection in self.wires and self.sizes[number] > self.wires[self.connection].largest
+        assert in_turn or self.out_of_turn_allowed or oversized, "ended out of turn"
 
     # What users do.
 
@@ -316,14 +322,15 @@ class AnyProducer(RuleBasedStateMachine):
         self.timers.remove(timer)
         self.tell(timer.event)
 
-    @rule(batches=st.lists(st.integers(1, 3), min_size=1, max_size=3))
-    def publish(self, batches: list[int]) -> None:
+    @rule(batches=st.lists(st.integers(1, 3), min_size=1, max_size=3), size=st.sampled_from([1, 2]))
+    def publish(self, batches: list[int], size: int = 1) -> None:
         items: list[PendingSend[Any]] = []
         for count in batches:
             self.machine.pending.reserve(count, 1)
             first = self.machine.sequence_ids.take(count)
             deadline = None if self.patience is None else self.now + self.patience
             items.append(PendingSend(len(self.items) + len(items), first, first + count - 1, count, 1, deadline))
+            self.sizes[items[-1].token] = min(size, self.machine.pending.largest)  # as it is packed
         turned_away = self.machine.state in {State.CLOSING, *FINAL}
         self.items += items
         self.tell(Publish(tuple(items)), alone=turned_away)
@@ -363,6 +370,10 @@ class AnyProducer(RuleBasedStateMachine):
             assert self.machine.state is not State.DRAINING, "waits for ever for a coordinator"
         assert not is_late or self.head_deadline > self.now, "pending after its time"
 
+    @rule(largest=st.sampled_from([1, 2]))
+    def brokers_are_configured(self, largest: int) -> None:
+        self.largest = largest
+
     @rule()
     def a_second_passes(self) -> None:
         self.now += 1
@@ -394,7 +405,8 @@ class AnyProducer(RuleBasedStateMachine):
         self.answer_attach(connection)
 
     def answer_attach(self, connection: int) -> None:
-        self.tell(ProducerAttached(connection) if self.wires[connection].alive else Detached(connection, LOST))
+        wire = self.wires[connection]
+        self.tell(ProducerAttached(connection, wire.largest) if wire.alive else Detached(connection, LOST))
 
     @precondition(lambda self: self.wires)
     @rule(data=st.data())
@@ -576,8 +588,14 @@ def write_newest_first(self: ProducerMachine, event: ProducerCreated, now: float
     return [each._replace(items=each.items[::-1]) if isinstance(each, SendBatches) else each for each in effects]
 
 
+def write_whatever_its_size(self: ProducerMachine, event: ProducerCreated, now: float) -> list[Any]:
+    self.pending.largest = sys.maxsize
+    return self.bind(event, now)
+
+
 FURTHER: dict[str, Callable[..., Any]] = {
-    method.__name__: method for method in (complete_twice, create_in_an_old_epoch, write_newest_first)
+    method.__name__: method
+    for method in (complete_twice, create_in_an_old_epoch, write_newest_first, write_whatever_its_size)
 }
 
 
@@ -596,6 +614,8 @@ FAULTS = [
           "bound, and yet not written", "publish"),
     fault(ProducerCreated, State.CREATING, "bind", {"does": "write_newest_first"},
           "written out of order", "publish", "go_on"),
+    fault(ProducerCreated, State.CREATING, "bind", {"does": "write_whatever_its_size"},
+          "over the broker's limit", "publish", "brokers_are_configured", "lose_connection", "go_on"),
     fault(ProducerAttached, State.CONNECTING, "create", {"does": "create_in_an_old_epoch"},
           "epoch that does not grow", "lose_connection", "go_on"),
     fault(RequestRefused, State.CREATING, "end_refused", {"does": None},

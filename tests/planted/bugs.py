@@ -67,7 +67,8 @@ BUGS: Final = (
     Bug(PRODUCER, 'Row(ReceiptsArrived,  READY,              WAITING,    "comes_out_of_order", "drop_out_of_order"),', "",
         "a receipt that skips messages does not end the connection"),
     Bug(PRODUCER, "self.identity.adopt(event.command)", "pass", "the broker's name for a producer is not adopted"),
-    Bug(PRODUCER, "return [*opened, *self._write()]", "return opened", "what is pending is not written when bound"),
+    Bug(PRODUCER, "return [*opened, *oversized, *self._write(), *self._finished_flushes()]", "return [*opened, *oversized]",
+        "what is pending is not written when bound"),
     Bug(PRODUCER, "return [*late, *self._finished_flushes()]", "return late", "a flush does not end with late messages"),
     # Permits.
     Bug(PERMITS, "        self.at_broker = 0\n        if generation != self.generation:", "        if generation != self.generation:",

@@ -103,7 +103,7 @@ class ProducerBench(HandlerBench):
         self.told: list[tuple[bytes, SentTo | Exception]] = []
         pending: PendingMessages[Any] = PendingMessages(SendQuota(places), SendQuota(0))
         command = pb.CommandProducer(topic="persistent://public/default/t", producer_id=7, request_id=0)
-        settings = ProducerSettings(command, PackedMessages.is_intact)
+        settings = ProducerSettings(command, PackedMessages.is_intact, PackedMessages.largest_entry)
         self.machine = ProducerMachine(settings, pending, SequenceIds(None), Backoff(self.loop.chance))
         self.send_queue = SendQueue(pending, limits, self._report, interleaving)
         self.actor = ProducerActor.start(self.registration, self.link, self.machine, self.send_queue, batch_settings)

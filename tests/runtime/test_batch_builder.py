@@ -269,6 +269,17 @@ def test_damage_in_memory_is_noticed(pack: Callable[[OutgoingMessages], batch_bu
     assert not damaged.is_intact()
 
 
+@pytest.mark.parametrize("pack", PACKED.values(), ids=PACKED)
+def test_the_sizes_of_entries_are_those_on_the_wire(
+    pack: Callable[[OutgoingMessages], batch_builder.PackedMessages],
+) -> None:
+    packed = pack(plain(b"payload"))
+    for first in range(packed.frame_count):
+        frames = FrameReader().feed(b"".join(packed.frames_from(first).buffers()))
+        assert packed.entry_sizes(first) == [len(frame.rest) for frame in frames]
+        assert packed.largest_entry(first) == max(packed.entry_sizes(first))
+
+
 sizes = st.integers(0, 5000) | st.just(100_000)
 
 

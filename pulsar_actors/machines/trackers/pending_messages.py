@@ -17,13 +17,17 @@ A chunked message is one item with several frames that share a sequence id: each
 last receipt completes the item. Chunks with a receipt are not written again, and a second receipt does not count. A
 key-based batch has only its last id on the wire, so here the lowest is the highest.
 
+Items are packed for the limit of the broker that is known at that moment. The next broker may take less, and would
+close the connection for each entry that is larger, so these fail when the producer binds to it. A batch fails as a
+whole: its bytes may be compressed or encrypted, and its repeat must have the same sequence ids.
+
 Every item ends exactly once, and frees its messages and bytes in that moment. The reason of a failure is not known
 here: the caller that ends an item knows it.
 """
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import chain
 from types import MappingProxyType
@@ -34,6 +38,8 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     InternalError,
     InvalidArgument,
+    MessageTooBig,
+    MessageTooBigBeforeReceipt,
     ProducerFenced,
     ProducerFencedBeforeReceipt,
     PulsarException,
@@ -44,6 +50,7 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.trackers.server_errors import not_sent_error, unconfirmed_error
 from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
 from pulsar_actors.wire.transaction_id import TransactionId
 
 
@@ -92,6 +99,7 @@ class SendQuota:
 
 T = TypeVar("T")
 
+MAY_BE = "it may be stored all the same"
 NO_RECEIPT = "it was sent, but the producer ended before the broker's receipt came"
 BEFORE_RECEIPT: Mapping[type[BrokerRefusal], type[BrokerRefusal]] = MappingProxyType(
     {
@@ -209,14 +217,36 @@ class FailedSend(NamedTuple):
         return unconfirmed_error(error, NO_RECEIPT)
 
 
+class OversizedSend(NamedTuple):
+    """An item that failed because it has an entry of so many bytes, over the limit of the broker."""
+
+    failed: FailedSend
+    size: int
+    largest: int
+
+    @property
+    def error(self) -> MessageTooBig:
+        """Return the error for it."""
+        error = entry_too_big(self.size, self.largest)
+        if self.failed.may_be_stored:
+            return MessageTooBigBeforeReceipt(f"{error}; it was sent before, to one with a larger limit: {MAY_BE}")
+        return error
+
+
+def entry_too_big(size: int, largest: int) -> MessageTooBig:
+    """Return the error for an entry of so many bytes."""
+    return MessageTooBig(f"an entry of {size:,} bytes, metadata included, is over the broker's limit of {largest:,}")
+
+
 class PendingMessages(Generic[T]):
     """The queue of one producer. Written items belong to the connection that they were written on.
 
     `messages` limits the messages, and `memory` counts their bytes. `held` has the content of the send queue at
-    its close, as far as the actor has not taken it yet: payloads and tags.
+    its close, as far as the actor has not taken it yet: payloads and tags. `largest` is the size of the largest entry
+    that the broker takes.
     """
 
-    __slots__ = ("_connection", "_memory", "_plain_items", "_waiting", "_written", "held", "messages")
+    __slots__ = ("_connection", "_memory", "_plain_items", "_waiting", "_written", "held", "largest", "messages")
 
     def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
         self.messages = messages
@@ -226,6 +256,7 @@ class PendingMessages(Generic[T]):
         self._waiting: list[PendingSend[T]] = _NONE_WAITS
         self._connection: int | None = None
         self.held: Sequence[Any] = ()
+        self.largest = DEFAULT_MAX_MESSAGE_SIZE
 
     def __len__(self) -> int:
         return len(self._written) + len(self._waiting)
@@ -366,6 +397,18 @@ class PendingMessages(Generic[T]):
 
     def _transactional(self) -> Iterator[TransactionalSend[T]]:
         return (item for item in (*self._written, *self._waiting) if isinstance(item, TransactionalSend))
+
+    def fail_oversized(self, largest_entry: Callable[[T, int], int]) -> list[OversizedSend]:
+        """Fail what the broker does not take, in order. The function returns the size of the largest entry of a token.
+
+        Nothing is written on the connection yet.
+        """
+        sizes = [largest_entry(item.token, item.next_frame) for item in self._waiting]
+        oversized = [(item, size) for item, size in zip(self._waiting, sizes, strict=True) if size > self.largest]
+        if not oversized:
+            return []
+        failed = self._fail_some([item for item, _ in oversized])
+        return [OversizedSend(one, size, self.largest) for one, (_, size) in zip(failed, oversized, strict=True)]
 
     def fail_plain(self) -> list[FailedSend]:
         """Fail everything but the parts of transactions, in order."""
