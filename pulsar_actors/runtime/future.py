@@ -28,6 +28,8 @@ In a forked child nothing completes the futures that were pending in the parent,
 a fork, the child replaces `_running` by an equal string that is another object. A `SlimFuture` that was pending still
 has the old object as its state, which a comparison with `is` detects. To store the process id in each future would cost
 more for each message. An `OwnedFuture`, of which there are few, stores it.
+
+A thread that waits for a future sleeps. In a simulation, it would sleep for ever, so `wait_by` replaces its `Waits`.
 """
 
 import copy
@@ -59,6 +61,32 @@ def orphan_pending() -> None:
     _running = "".join(_running)  # equal, but another object
 
 
+class Waits:
+    """How threads wait for futures: asleep, until the future is done."""
+
+    def begin(self, future: Future[Any], timeout: float | None) -> float | None:
+        """Wait in another way, if there is one. Return for how long the thread may sleep after that; None for ever."""
+        return timeout
+
+    def waiters(self) -> list[Any]:
+        """Make the list of a future to which `concurrent.futures` appends its waiters."""
+        return []
+
+
+_waits = Waits()
+
+
+@contextmanager
+def wait_by(make: Callable[[Waits], Waits]) -> Generator[None, None, None]:
+    """Have the threads of this process wait in another way in a block. The argument gets the way before."""
+    global _waits  # noqa: PLW0603 - it belongs to the process
+    before, _waits = _waits, make(_waits)
+    try:
+        yield
+    finally:
+        _waits = before
+
+
 class SlimFuture(Future[T]):
     """A future that is running from the start and cannot be cancelled."""
 
@@ -86,7 +114,7 @@ class SlimFuture(Future[T]):
             if self._made is None:
                 if not self._has_waiters:
                     self._has_waiters = True
-                    self._waiters = []
+                    self._waiters = _waits.waiters()
                 if not self._has_callbacks:
                     self._done_callbacks = []
                 self._made = threading.Condition(self._lock)
@@ -131,7 +159,7 @@ class SlimFuture(Future[T]):
             return self._exception
         if state is not _running:
             raise ProcessForked(ORPHANED)
-        return super().exception(timeout)
+        return super().exception(_waits.begin(self, timeout))
 
     def add_done_callback(self, fn: Callable[[Future[T]], object]) -> None:
         """Call a function with this future when it is done, on the thread that completes it; at once if it is done."""
@@ -218,17 +246,21 @@ class OwnedFuture(Future[T]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._waiters = _waits.waiters()
         self._process = os.getpid()
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error."""
         self._refuse_orphans()
-        return super().result(timeout)
+        return super().result(self._begin_to_wait(timeout))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the outcome, and return the error or None."""
         self._refuse_orphans()
-        return super().exception(timeout)
+        return super().exception(self._begin_to_wait(timeout))
+
+    def _begin_to_wait(self, timeout: float | None) -> float | None:
+        return timeout if self.done() else _waits.begin(self, timeout)
 
     def _refuse_orphans(self) -> None:  # without the lock, which may have been held during the fork
         if os.getpid() != self._process and self._state != FINISHED:

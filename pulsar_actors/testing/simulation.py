@@ -2,7 +2,8 @@
 
 The test, and the threads that it starts with `start`, call a client as ever. Whoever waits lets the others go on; when
 nobody has anything to do, the clock jumps to the next timer. Only one of them runs at a time, and the seed decides
-which. So nobody may wait for another by means of `threading`, which knows nothing of virtual time: `until` waits.
+which. So nobody may wait for another by means of `threading`, which knows nothing of virtual time: `until` waits, and
+so do the clients' futures.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.exceptions import Timeout
 from pulsar_actors.runtime.actor import forget_actors_on
+from pulsar_actors.runtime.future import wait_by
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.connection import CALM, NetworkConditions
@@ -29,6 +31,7 @@ from pulsar_actors.simulation.explore import explore as explore_worlds
 from pulsar_actors.simulation.world import LONGEST, World
 from pulsar_actors.testing.clock import virtual_clock
 from pulsar_actors.testing.event_loop import SimulatedEventLoop
+from pulsar_actors.testing.future_waits import VirtualWaits
 
 __all__ = ["SimulatedBroker", "Simulation", "explore"]
 
@@ -126,6 +129,7 @@ class Simulation:
                 stack.enter_context(self._world)
             stack.callback(lambda: forget_actors_on(self._loops))
             stack.enter_context(virtual_clock(self._world))
+            stack.enter_context(wait_by(lambda others: VirtualWaits(self._world, others)))
             self.broker = SimulatedBroker(self._world, self._settings)
             self._loops.append(self.broker.loop)
             self._stack = stack.pop_all()

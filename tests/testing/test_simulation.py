@@ -4,16 +4,18 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent import futures
 from typing import Any
 
 import pykka
 import pytest
 
 import pulsar_actors as pulsar
-from pulsar_actors.broker import Settings
+from pulsar_actors.broker import EmbeddedBroker, Settings
 from pulsar_actors.broker.fault_rules import Fault
 from pulsar_actors.simulation.scheduler import OutOfTime, SeedFailed, TasksFailed
 from pulsar_actors.testing import NetworkConditions, Simulation, explore
+from tests.support.life import SOON, InThread
 
 HALF_AN_HOUR = 1800.0
 
@@ -270,3 +272,88 @@ def test_the_network_can_be_bad_and_nothing_is_lost() -> None:
     explore(10, send_and_receive, network=NetworkConditions(cut=0.05, spike=0.02))
     assert len(reconnects) == 10
     assert sum(reconnects) > 0
+
+
+FUTURES: dict[str, Callable[[pulsar.Producer, pulsar.Consumer], Any]] = {
+    "send_async": lambda producer, consumer: producer.send_async(b"x"),
+    "send_many": lambda producer, consumer: producer.send_many([b"x", b"y"]),
+    "receive_async": lambda producer, consumer: (producer.send_async(b"x"), consumer.receive_async())[1],
+    "batch_receive_async": lambda producer, consumer: (producer.send_async(b"x"), consumer.batch_receive_async())[1],
+    "acknowledge_async": lambda producer, consumer: (
+        producer.send(b"x"),
+        consumer.acknowledge_async(consumer.receive()),
+    )[1],
+}
+
+
+@pytest.mark.parametrize("call", FUTURES)
+@pytest.mark.parametrize("timeout", [None, 5])
+def test_a_future_comes_in_virtual_time_to_the_test_and_to_its_threads(call: str, timeout: float | None) -> None:
+    def run(simulation: Simulation, topic: str) -> None:
+        client = simulation.client()
+        consumer = client.subscribe(topic, "s", ack_receipt_enabled=True)
+        future = FUTURES[call](client.create_producer(topic), consumer)
+        assert not future.done()
+        future.result(timeout)
+        assert FUTURES[call](client.create_producer(topic), consumer).exception(timeout) is None
+
+    with Simulation() as simulation:
+        run(simulation, "a")
+        thread = simulation.start(run, simulation, "b")
+        simulation.until(lambda: thread.ended)
+
+
+@pytest.mark.parametrize("wait", ["result", "exception"])
+@pytest.mark.parametrize("call", ["receive_async", "send_async"])
+def test_the_timeout_of_a_future_is_in_virtual_time(call: str, wait: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t", send_timeout_millis=0)
+        simulation.broker.faults.on("send").drop()
+        future = producer.send_async(b"x") if call == "send_async" else consumer.receive_async()
+        before = simulation.now
+        with pytest.raises(futures.TimeoutError):
+            getattr(future, wait)(HALF_AN_HOUR)
+        assert simulation.now - before == pytest.approx(HALF_AN_HOUR)
+
+
+def test_several_futures_are_waited_for_in_virtual_time() -> None:
+    def run(simulation: Simulation) -> None:
+        client = simulation.client()
+        producer, idle = client.create_producer("t"), client.subscribe("nothing comes", "s")
+        never = idle.receive_async()
+        sent = [producer.send_async(b"x") for _ in range(3)]
+        assert futures.wait(sent).done == set(sent)
+        sent = [producer.send_async(b"x") for _ in range(3)]
+        assert set(futures.as_completed(sent, HALF_AN_HOUR)) == set(sent)
+        assert futures.wait([never, producer.send_async(b"x")], None, futures.FIRST_COMPLETED).not_done == {never}
+        before = simulation.now
+        assert futures.wait([never, *sent], HALF_AN_HOUR).not_done == {never}
+        with pytest.raises(futures.TimeoutError):
+            list(futures.as_completed([never], HALF_AN_HOUR))
+        assert simulation.now - before >= 2 * HALF_AN_HOUR
+        assert never.cancel()
+
+    with Simulation() as simulation:
+        run(simulation)
+        thread = simulation.start(run, simulation)
+        simulation.until(lambda: thread.ended)
+
+
+def test_a_future_that_never_comes_is_told_and_does_not_hang() -> None:
+    with Simulation() as simulation:
+        consumer = simulation.client().subscribe("t", "s")
+        waiting = consumer.receive_async()
+        with pytest.raises(OutOfTime):
+            waiting.result()
+        with pytest.raises(OutOfTime):
+            futures.wait([waiting])
+
+
+def test_futures_of_other_threads_and_after_the_block_come_in_real_time() -> None:
+    with EmbeddedBroker() as broker, pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer("t")
+        with Simulation() as simulation:
+            assert InThread(lambda: producer.send_async(b"x").result(SOON)).result()
+            assert simulation.now == 0
+        assert producer.send_async(b"x").result(SOON)
