@@ -43,6 +43,9 @@ FAULTS = "pulsar_faults"
 PASSED = pytest.StashKey[bool]()
 """Whether a test has passed so far."""
 
+BROKERS = pytest.StashKey["dict[EmbeddedBroker, set[Fault]]"]()
+"""The brokers that run, and their faults that fixtures have set for several tests."""
+
 _numbers = count(1)
 
 
@@ -53,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marks, and check the option."""
+    config.stash[BROKERS] = {}
     config.addinivalue_line(
         "markers",
         "pulsar_fault(commands, action, *arguments, nth=1, times=1): a fault of the broker, such as "
@@ -93,6 +97,25 @@ def pytest_runtest_makereport(item: pytest.Item) -> "Generator[None, Any, None]"
         item.stash[PASSED] = report.passed
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> "Generator[None, None, None]":  # noqa: ANN401 - its type is public only in newer releases
+    """Keep the faults of a fixture for as long as the fixture is there."""
+    yield
+    if fixturedef.scope != "function":
+        for broker, kept in request.config.stash[BROKERS].items():
+            kept.update(broker.faults.present())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> "Generator[None, None, None]":
+    """Remove the faults that a test has left: others may have the same broker."""
+    yield
+    for broker, kept in item.config.stash[BROKERS].items():
+        for fault in broker.faults.present():
+            if fault not in kept:
+                fault.release()
+
+
 def _scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ANN401 - a type of pytest's own
     del fixture_name
     return config.getini("pulsar_scope")
@@ -105,12 +128,14 @@ def pulsar_broker_options() -> dict[str, Any]:
 
 
 @pytest.fixture(scope=_scope)
-def pulsar_broker(pulsar_broker_options: dict[str, Any]) -> "Iterator[EmbeddedBroker]":
+def pulsar_broker(pulsar_broker_options: dict[str, Any], pytestconfig: pytest.Config) -> "Iterator[EmbeddedBroker]":
     """Run an embedded broker."""
     from pulsar_actors.broker import EmbeddedBroker  # noqa: PLC0415 - see the top
 
     with EmbeddedBroker(**pulsar_broker_options) as broker:
+        pytestconfig.stash[BROKERS][broker] = set()
         yield broker
+        del pytestconfig.stash[BROKERS][broker]
 
 
 @pytest.fixture(scope=_scope)

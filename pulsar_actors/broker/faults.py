@@ -146,6 +146,10 @@ class Faults:
             self.active = True
         return rule
 
+    def present(self) -> tuple[Fault, ...]:
+        """Return all faults that are set, those included that will not happen any more."""
+        return (*self._controls, *self._rules, *self._receptions)
+
     def clear(self) -> None:
         """Remove all faults, and release all stalled commands."""
         with self._lock:

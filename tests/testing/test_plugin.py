@@ -250,3 +250,40 @@ def test_the_text_names_every_fixture_and_mark() -> None:
     text = pytest_pulsar_actors.__doc__ or ""
     assert len(fixtures) == 6
     assert {name for name in fixtures if f"    {name} " not in text} == set()
+
+
+def test_faults_that_a_test_has_left_are_removed_and_those_of_wider_fixtures_are_not(
+    ran: Ran, pytester: pytest.Pytester
+) -> None:
+    pytester.makeini("[pytest]\npulsar_scope = session\naddopts = -p no:randomly\n")
+    ran(
+        """
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def slow_flows(pulsar_broker):
+            fault = pulsar_broker.faults.on("flow", times=None).delay(0.001)
+            yield fault
+            fault.remove()
+
+        @pytest.fixture
+        def no_producers(pulsar_broker):
+            pulsar_broker.faults.on("producer", times=None).drop()
+
+        def test_failing(slow_flows, no_producers, pulsar_broker):
+            pulsar_broker.faults.on("send", times=None).drop()
+            pulsar_broker.faults.on("subscribe", times=None).stall()
+            pulsar_broker.faults.control(lambda seen: None)
+            pulsar_broker.faults.on_accept(times=None).hang_up()
+            assert False
+
+        def test_next(slow_flows, pulsar_broker, pulsar_client, pulsar_topic):
+            consumer = pulsar_client.subscribe(pulsar_topic, "s")
+            pulsar_client.create_producer(pulsar_topic, send_timeout_millis=5000).send(b"x")
+            assert consumer.receive(5000).data() == b"x"
+            assert slow_flows.happened > 0
+            assert pulsar_broker.faults.present() == (slow_flows,)
+        """,
+        passed=1,
+        failed=1,
+    )
