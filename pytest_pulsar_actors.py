@@ -71,14 +71,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a simulation its seeds."""
     mark = metafunc.definition.get_closest_marker("pulsar_seeds")
-    if mark is not None:
-        if len(mark.args) != 1:
-            needed = "pulsar_seeds takes a number of seeds, or a list of them, as in pulsar_seeds(20)"
-            raise pytest.UsageError(f"{needed}: {metafunc.definition.nodeid}")
-        (seeds,) = mark.args
-        metafunc.parametrize(
-            "pulsar_seed", range(seeds) if isinstance(seeds, int) else seeds, ids=lambda seed: f"seed {seed}"
-        )
+    if mark is None:
+        return
+    if "pulsar_seed" in metafunc.fixturenames:
+        metafunc.parametrize("pulsar_seed", _seeds(mark, metafunc.definition.nodeid), ids=lambda seed: f"seed {seed}")
+    elif mark in metafunc.definition.own_markers:  # that of a class or a module is for those of its tests that have one
+        raise pytest.UsageError(f"pulsar_seeds is for a test with pulsar_simulation: {metafunc.definition.nodeid}")
+
+
+def _seeds(mark: pytest.Mark, test: str) -> list[int]:
+    given: Any = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
+    try:
+        seeds: list[Any] = list(range(given) if type(given) is int else given)
+    except TypeError:
+        seeds = []
+    if not seeds or not all(isinstance(seed, int) for seed in seeds):
+        needed = "pulsar_seeds takes a number of seeds, or a list of them, as in pulsar_seeds(20)"
+        raise pytest.UsageError(f"{needed}: {test} has {mark.args or 'none'}")
+    return seeds
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -287,3 +287,45 @@ def test_faults_that_a_test_has_left_are_removed_and_those_of_wider_fixtures_are
         passed=1,
         failed=1,
     )
+
+
+@pytest.mark.parametrize("given", ["1.5", "'ab'", "0", "-1", "[]", "[1.5]", "True", "None", "seeds=3", "2, 3"])
+def test_seeds_that_are_none_are_refused_before_any_test_runs(pytester: pytest.Pytester, given: str) -> None:
+    pytester.makepyfile(f"""
+        import pytest
+
+        @pytest.mark.pulsar_seeds({given})
+        def test_something(pulsar_simulation):
+            pass
+    """)
+    result = pytester.runpytest_inprocess()
+    text = "\n".join(result.outlines + result.errlines)
+    assert "pulsar_seeds takes a number of seeds, or a list of them" in text
+    assert "test_something" in text
+    assert "Traceback" not in text
+
+
+def test_seeds_of_a_class_are_for_its_simulations(ran: Ran) -> None:
+    ran(
+        """
+        import pytest
+
+        @pytest.mark.pulsar_seeds(3)
+        class TestOfAClass:
+            def test_without(self): pass
+            def test_with(self, pulsar_simulation): pass
+        """,
+        passed=4,
+    )
+
+
+def test_seeds_of_a_test_without_a_simulation_are_refused(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.pulsar_seeds(3)
+        def test_something():
+            pass
+    """)
+    result = pytester.runpytest_inprocess()
+    result.stdout.fnmatch_lines(["*pulsar_seeds is for a test with pulsar_simulation*test_something*"])
