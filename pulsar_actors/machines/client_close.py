@@ -1,10 +1,12 @@
 """The close of a client: the order in which its actors end, and the requests that are refused meanwhile.
 
-First all lookups fail, and new ones are refused, so no producer or consumer waits for one. Then producers and consumers
-close; connections stay open for their last commands, and new ones are still made for them. Then connections write what
-is queued and close, and the client is closed. After that the client's actor answers every request with an error. A
-shutdown ends producers and consumers without a request to any broker, even if a close has begun before. Producers,
-consumers and connections each have a time limit of their own, so there is no timer here.
+First all queries of callers fail, and new ones are refused. Then producers and consumers close. Connections stay open
+for their last commands. One that has to connect again, to send what is pending, still finds its broker. One that starts
+meanwhile ends at once, unless messages wait for it: a lazy producer starts those of partitions with messages. Then
+lookups end, connections write what is queued and close, and the client is closed. After that the client's actor answers
+every request with an error. A shutdown ends lookups, producers and consumers without a request to any broker, even if a
+close has begun before. Producers, consumers and connections each have a time limit of their own, so there is no timer
+here.
 
 The client's actor has the lists of the actors of producers and consumers, called handles here, and of connections. It
 reports the number of those left when a close begins, and whenever one of them has ended, normally or by a bug.
@@ -34,13 +36,20 @@ class ShutDownClient(NamedTuple):
 
 
 class HandleStarted(NamedTuple):
-    """The actor of a producer or consumer has started."""
+    """The actor of a producer or consumer has started. A lazy producer starts those with messages that wait."""
 
     handle: object
+    has_messages: bool = False
 
 
 class LookupRequested(NamedTuple):
-    """A lookup or another query to a broker is requested."""
+    """A producer or consumer looks up the broker of its topic."""
+
+    request: object
+
+
+class QueryRequested(NamedTuple):
+    """A caller, or a discovery of topics, asks a broker something else."""
 
     request: object
 
@@ -76,6 +85,12 @@ class RefuseRequest(NamedTuple):
     request: object
 
 
+class CloseLateHandle(NamedTuple):
+    """Close one producer or consumer."""
+
+    handle: object
+
+
 class EndHandle(NamedTuple):
     """End one producer or consumer at once."""
 
@@ -83,8 +98,12 @@ class EndHandle(NamedTuple):
     error: AlreadyClosed
 
 
+class StopQueries(NamedTuple):
+    """Fail all queries but the lookups of producers and consumers."""
+
+
 class StopLookups(NamedTuple):
-    """Fail all lookups."""
+    """Fail all lookups and queries."""
 
 
 class CloseHandles(NamedTuple):
@@ -112,32 +131,40 @@ class State(Enum):
     """The states of a client."""
 
     OPEN = "Requests are performed."
-    CLOSING_HANDLES = "Waits for its producers and consumers to end."
+    CLOSING_HANDLES = "Closed: waits for its producers and consumers to close."
+    ENDING_HANDLES = "Shut down: waits for its producers and consumers to end."
     CLOSING_CONNECTIONS = "Waits for its connections to close."
     CLOSED = "All producers, consumers and connections have ended."
 
 
-OPEN, CLOSING_HANDLES, CLOSING_CONNECTIONS, CLOSED = State
-IN_PROGRESS: Final = (CLOSING_HANDLES, CLOSING_CONNECTIONS)
+OPEN, CLOSING_HANDLES, ENDING_HANDLES, CLOSING_CONNECTIONS, CLOSED = State
+WITH_HANDLES: Final = (CLOSING_HANDLES, ENDING_HANDLES)
+TOO_LATE: Final = (ENDING_HANDLES, CLOSING_CONNECTIONS)
+IN_PROGRESS: Final = (*WITH_HANDLES, CLOSING_CONNECTIONS)
 
 # fmt: off
 ROWS: Final = (
     #   trigger              source                   dest                 guard                does
-    Row(LookupRequested,     OPEN,                    INTERNAL,            None,                "serve"),
-    Row(ConnectionRequested, (OPEN, CLOSING_HANDLES), INTERNAL,            None,                "serve"),
+    Row(QueryRequested,      OPEN,                    INTERNAL,            None,                "serve"),
+    Row(LookupRequested,     (OPEN, CLOSING_HANDLES), INTERNAL,            None,                "serve"),
+    Row(ConnectionRequested, (OPEN, *WITH_HANDLES),   INTERNAL,            None,                "serve"),
     Row(CloseClient,         OPEN,                    CLOSING_HANDLES,     None,                "close_handles"),
-    Row(ShutDownClient,      OPEN,                    CLOSING_HANDLES,     None,                "end_handles"),
-    Row(ShutDownClient,      CLOSING_HANDLES,         INTERNAL,            None,                "end_closing_handles"),
-    Row(Remaining,           CLOSING_HANDLES,         CLOSED,              "nothing_is_left",   "report_closed"),
-    Row(Remaining,           CLOSING_HANDLES,         CLOSING_CONNECTIONS, "no_handle_is_left", "close_connections"),
+    Row(HandleStarted,       CLOSING_HANDLES,         INTERNAL,            "has_messages",      "close_late_handle"),
+    Row(ShutDownClient,      OPEN,                    ENDING_HANDLES,      None,                "end_handles"),
+    Row(ShutDownClient,      CLOSING_HANDLES,         ENDING_HANDLES,      None,                "end_closing_handles"),
+    Row(Remaining,           CLOSING_HANDLES,         CLOSED,              "nothing_is_left",   "end_without_handles"),
+    Row(Remaining,           CLOSING_HANDLES,         CLOSING_CONNECTIONS, "no_handle_is_left", "close_the_rest"),
+    Row(Remaining,           ENDING_HANDLES,          CLOSED,              "nothing_is_left",   "report_closed"),
+    Row(Remaining,           ENDING_HANDLES,          CLOSING_CONNECTIONS, "no_handle_is_left", "close_connections"),
     Row(Remaining,           CLOSING_CONNECTIONS,     CLOSED,              "nothing_is_left",   "report_closed"),
 
     # Too late.
     Row(HandleStarted,       IN_PROGRESS,             INTERNAL,            None,                "end_late_handle"),
-    Row(LookupRequested,     IN_PROGRESS,             INTERNAL,            None,                "refuse"),
+    Row(QueryRequested,      IN_PROGRESS,             INTERNAL,            None,                "refuse"),
+    Row(LookupRequested,     TOO_LATE,                INTERNAL,            None,                "refuse"),
     Row(ConnectionRequested, CLOSING_CONNECTIONS,     INTERNAL,            None,                "refuse"),
     Row(CloseClient,         IN_PROGRESS,             INTERNAL,            None,                "await_end"),
-    Row(ShutDownClient,      CLOSING_CONNECTIONS,     INTERNAL,            None,                "await_end"),
+    Row(ShutDownClient,      TOO_LATE,                INTERNAL,            None,                "await_end"),
 )
 
 IGNORES: Final = (
@@ -148,7 +175,7 @@ IGNORES: Final = (
 )
 # fmt: on
 
-OURS: Final = (CloseClient, ShutDownClient, HandleStarted, LookupRequested, ConnectionRequested)
+OURS: Final = (CloseClient, ShutDownClient, HandleStarted, LookupRequested, QueryRequested, ConnectionRequested)
 
 CHART: Final = Chart("client_close", states=State, initial=OPEN, final=[CLOSED], ours=OURS, rows=ROWS, ignores=IGNORES)
 
@@ -162,14 +189,22 @@ class ClientClose(StateMachine, chart=CHART):
         super().__init__()
         self.tokens: tuple[object, ...] = ()
 
-    def serve(self, event: LookupRequested | ConnectionRequested, now: float) -> Effects:
+    def serve(self, event: QueryRequested | LookupRequested | ConnectionRequested, now: float) -> Effects:
         """Perform the request."""
         return [ServeRequest(event.request)]
 
     def close_handles(self, event: CloseClient, now: float) -> Effects:
-        """Fail all lookups, and close producers and consumers."""
+        """Fail all queries, and close producers and consumers."""
         self.tokens = (event.token,)
-        return [StopLookups(), CloseHandles()]
+        return [StopQueries(), CloseHandles()]
+
+    def has_messages(self, event: HandleStarted, now: float) -> bool:
+        """Return whether messages wait for this producer."""
+        return event.has_messages
+
+    def close_late_handle(self, event: HandleStarted, now: float) -> Effects:
+        """Close a producer that was created while the client closes, once its messages are sent."""
+        return [CloseLateHandle(event.handle)]
 
     def end_handles(self, event: ShutDownClient, now: float) -> Effects:
         """Fail all lookups, and end producers and consumers at once."""
@@ -179,11 +214,15 @@ class ClientClose(StateMachine, chart=CHART):
     def end_closing_handles(self, event: ShutDownClient, now: float) -> Effects:
         """End producers and consumers at once, without waiting for brokers any longer."""
         self.tokens += (event.token,)
-        return [EndHandles(AlreadyClosed("the client is shut down"))]
+        return [StopLookups(), EndHandles(AlreadyClosed("the client is shut down"))]
 
     def nothing_is_left(self, event: Remaining, now: float) -> bool:
         """Return whether all producers, consumers and connections have ended."""
         return not event.handles and not event.connections
+
+    def end_without_handles(self, event: Remaining, now: float) -> Effects:
+        """Fail all lookups, which nobody needs now, and complete the tokens."""
+        return [StopLookups(), *self.report_closed(event, now)]
 
     def report_closed(self, event: Remaining, now: float) -> Effects:
         """Complete the tokens of all callers that wait."""
@@ -193,15 +232,19 @@ class ClientClose(StateMachine, chart=CHART):
         """Return whether all producers and consumers have ended."""
         return not event.handles
 
+    def close_the_rest(self, event: Remaining, now: float) -> Effects:
+        """Fail all lookups, which nobody needs now, and close the connections."""
+        return [StopLookups(), *self.close_connections(event, now)]
+
     def close_connections(self, event: Remaining, now: float) -> Effects:
         """Close the connections."""
         return [CloseConnections()]
 
     def end_late_handle(self, event: HandleStarted, now: float) -> Effects:
-        """End a producer or consumer that was created while the client closes."""
+        """End a producer or consumer that was created too late to close."""
         return [EndHandle(event.handle, AlreadyClosed("the client is closed"))]
 
-    def refuse(self, event: LookupRequested | ConnectionRequested, now: float) -> Effects:
+    def refuse(self, event: QueryRequested | LookupRequested | ConnectionRequested, now: float) -> Effects:
         """Refuse the request: the client is closing."""
         return [RefuseRequest(event.request)]
 

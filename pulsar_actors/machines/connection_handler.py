@@ -14,6 +14,9 @@ then no lookup is needed. A topic that has migrated to another cluster is looked
 
 If a handler is not bound in time, its error names the last failure, and not only the timeout.
 
+A close ends a handler without a binding at once, unless something is pending that it promises to send. Then the handler
+*leaves*: it goes on until it is bound, sends what is pending, and closes. All this has the operation timeout.
+
 `handler_rows` and `handler_ignores` are the rows that the charts of producers and consumers share. The other rows are
 in `producer.py` and `consumer.py`.
 """
@@ -45,6 +48,7 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseTimedOut,
     Detach,
     Detached,
+    DrainTimedOut,
     DropConnection,
     EndAtOnce,
     FirstCreationFailed,
@@ -66,6 +70,9 @@ from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, last_failure_text, meaning_of
 from pulsar_actors.wire.PulsarApi_pb2 import CommandTopicMigrated
 from pulsar_actors.wire.service_url import usable_address
+
+LEAST_CLOSE_TIMEOUT: Final = 1.0
+"""The least timeout in seconds of a close command, also if the operation timeout is over before it is sent."""
 
 MIGRATED: Final = 2**31
 """The number of the cluster that a topic has migrated to. The client has none for it, and no transactions there."""
@@ -122,7 +129,8 @@ class HandlerStates:
         self.requested, *self.in_line = creating
         self.paused = paused
         self.unattached = (self.looking_up, self.connecting, self.waiting)
-        self.without_binding = (*self.unattached, *creating, self.close_pending, *paused)
+        self.retrying = (*self.unattached, *creating, self.close_pending)
+        self.without_binding = (*self.retrying, *paused)
         self.bound = (*unannounced, self.ready)
         self.found = (*creating, self.close_pending, *self.bound, *paused)
         self.opened = (*self.without_binding, *self.bound)
@@ -170,6 +178,11 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
         Row(FirstCreationTimedOut, s.close_pending, s.closing,       None,                 "give_up_waiting"),
 
         # The end.
+        Row(Close,                 s.retrying,      INTERNAL,        "is_leaving"),
+        Row(Close,                 s.retrying,      INTERNAL,        "has_unsent",         "leave"),
+        Row(DrainTimedOut,         s.unattached,    s.closed,        None,                 "end_unbound"),
+        Row(DrainTimedOut,         s.creating,      s.closing,       None,                 "give_up_leaving"),
+        Row(DrainTimedOut,         s.close_pending, s.closed,        None,                 "end_unbound"),
         Row(Close,                 (s.idle, *s.unattached, *s.paused), s.closed, None,     "end_unbound"),
         Row(Close,                 s.creating,      s.closing,       None,                 "close_while_creating"),
         Row(Close,                 s.close_pending, s.closing,       None,                 "await_close"),
@@ -197,6 +210,7 @@ def handler_ignores(s: HandlerStates) -> tuple[Ignore, ...]:
         Ignore(BrokerClosed, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, s.found),  # without the address of a cluster
+        Ignore(DrainTimedOut, (s.idle, *s.bound, *s.paused, *s.ending)),
         Ignore(FirstCreationTimedOut, (s.idle, *s.in_line, s.ready, *s.paused, *s.ending)),
     )
 
@@ -205,8 +219,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     """The guards and actions of the rows that both charts share; what differs between the two is abstract."""
 
     __slots__ = (
-        "_assigned", "_awaited", "_backoff", "_cluster_url", "_tls", "_was_bound", "attempt", "connection", "ending",
-        "home", "last_error", "operation_timeout", "topic",
+        "_assigned", "_awaited", "_backoff", "_cluster_url", "_is_leaving", "_tls", "_was_bound", "attempt",
+        "connection", "ending", "home", "last_error", "operation_timeout", "topic",
     )  # fmt: skip
 
     states: ClassVar[HandlerStates]
@@ -224,6 +238,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self._tls = tls
         self._was_bound = False
         self._awaited = False  # the user waits for the first creation
+        self._is_leaving = False  # closed by the user, with something pending
         self._assigned = ""  # the URL of the broker that has the topic now, if a broker named it
         self._cluster_url: str | None = None
 
@@ -245,6 +260,10 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     @abstractmethod
     def close_request(self) -> CloseCommand:
         """Return CLOSE_PRODUCER or CLOSE_CONSUMER."""
+
+    @abstractmethod
+    def has_unsent(self, event: Close, now: float) -> bool:
+        """Return whether something is pending that a close promises to send."""
 
     @abstractmethod
     def close_bound(self, event: Close, now: float) -> Effects:
@@ -436,7 +455,20 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self.ending = self._creation_timeout()
         return self._fail_everything(now)
 
-    def end_unbound(self, event: Close, now: float) -> Effects:
+    def is_leaving(self, event: Event, now: float) -> bool:
+        """Return whether the handler was closed before, and is bound once more only to send what was pending."""
+        return self._is_leaving
+
+    def leave(self, event: Event, now: float) -> Effects:
+        """Go on until what is pending is sent, but no longer than an operation may take."""
+        self._is_leaving = True
+        return self.timers.ensure(DrainTimedOut, now + self.operation_timeout, now)
+
+    def give_up_leaving(self, event: DrainTimedOut, now: float) -> Effects:
+        """Close the producer or consumer that the broker may create for the unanswered request."""
+        return [*self._fail_everything(now), self._ask_to_close_late(now)]
+
+    def end_unbound(self, event: Close | DrainTimedOut, now: float) -> Effects:
         """End. No broker has to close anything."""
         return self._end(None, now)
 
@@ -490,6 +522,11 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def _ask_to_close(self) -> AskToClose:
         return AskToClose(self.next_attempt(), self.close_request(), self.operation_timeout)
+
+    def _ask_to_close_late(self, now: float) -> AskToClose:
+        """Send the close, for which the rest of the time is left."""
+        left = self.timers.left(DrainTimedOut, now)
+        return self._ask_to_close()._replace(timeout=max(left, LEAST_CLOSE_TIMEOUT))
 
     def _broker_in(self, command: CloseCommand) -> str:
         plain, encrypted = command.assignedBrokerServiceUrl, command.assignedBrokerServiceUrlTls

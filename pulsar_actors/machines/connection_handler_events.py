@@ -126,6 +126,12 @@ class RetryDue(NamedTuple):
     generation: int
 
 
+class DrainTimedOut(NamedTuple):
+    """The time in which a closed producer or consumer may still send what was pending is over."""
+
+    generation: int
+
+
 # Effects.
 
 

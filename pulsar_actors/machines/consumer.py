@@ -23,7 +23,7 @@ from enum import Enum, unique
 from typing import ClassVar, Final
 
 from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Event, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
     HandlerStates,
@@ -111,6 +111,7 @@ UNATTACHED, WITHOUT_BINDING, WITH_BINDING, ENDING = (
 ROWS: Final = (
     #   trigger                source           dest             guard                       does
     Row(ConsumerAttached,      CONNECTING,      SUBSCRIBING,     None,                       "ask_to_subscribe"),
+    Row(Subscribed,            SUBSCRIBING,     CLOSING,         "is_leaving",               "send_kept_and_close"),
     Row(Subscribed,            SUBSCRIBING,     FINDING_START,   "has_unresolved_latest",    "bind_unannounced"),
     Row(Subscribed,            SUBSCRIBING,     READY,           None,                       "bind"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           "resolves_latest",          "resolve_and_announce"),
@@ -314,6 +315,22 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         return self._end(None, now)
 
     # The end.
+
+    def has_unsent(self, event: Close, now: float) -> bool:
+        """Return whether acknowledgements are held that a broker would keep."""
+        return self.command.durable and self.acks.is_holding
+
+    def leave(self, event: Event, now: float) -> Effects:
+        """Fail running calls. Go on until the acknowledgements are sent, but no longer than an operation may take."""
+        closing = Closing(self.ending)
+        failed = [*self.calls.handle(closing, now), *self.queries.handle(closing, now)]
+        return [*failed, *super().leave(event, now)]
+
+    def send_kept_and_close(self, event: Subscribed, now: float) -> Effects:
+        """Send the acknowledgements that waited for the binding, then close. No permits are granted."""
+        self._accepted()
+        kept = self.acks.handle(Bound(), now)
+        return [*kept, *self._fail_everything(now), self._ask_to_close_late(now)]
 
     def close_bound(self, event: Close, now: float) -> Effects:
         """Send the acknowledgements that are held, then close, without waiting for a running call."""

@@ -176,6 +176,11 @@ class ConsumerAcks(StateMachine, chart=CHART):
         self._commands_sent = 0
         self._former_cluster = _NO_FORMER_CLUSTER
 
+    @property
+    def is_holding(self) -> bool:
+        """True while acknowledgements wait to be sent."""
+        return self._tracker.is_holding or self._transactional.is_holding
+
     def note_error(self, error: PulsarException) -> None:
         """Remember the last failure."""
         self._failure = error

@@ -76,7 +76,7 @@ ROWS: Final = (
 )
 
 IGNORES: Final = (
-    Ignore(Unbound, UNBOUND),
+    Ignore(Unbound, (UNBOUND, OVER)),
     Ignore(Closing, OVER),
     Ignore((LastMessageIdAnswered, ConsumerStatsAnswered, QueryFailed), (UNBOUND, OVER)),
     Ignore(QueriesDue, OVER),

@@ -9,12 +9,15 @@ Every PRODUCER has a higher epoch than the one before, so that brokers can tell 
 a new binding all pending batches are written again before any new one. A batch that is published without a binding
 waits, and may time out while it waits.
 
-A close sends CLOSE_PRODUCER at once. The broker answers it only after it has stored all earlier SENDs. So batches that
-were written may still get receipts until that answer. Those without a receipt then fail. No batch is sent again.
+A close of a bound producer sends CLOSE_PRODUCER at once. The broker answers it only after it has stored all earlier
+SENDs. So batches that were written may still get receipts until that answer. Those without a receipt then fail.
+
+Without a binding, a producer with pending batches *leaves*: it registers once more, writes them, and sends
+CLOSE_PRODUCER behind them. It does so again if it loses that binding before all receipts have come.
 
 Messages of a transaction are published when its coordinator knows the topic, and those behind them wait, too. While a
 closed send queue still has such messages, a bound producer *drains*: it publishes them, and CLOSE_PRODUCER comes last.
-Both together have the operation timeout. Without a binding they fail with the close, as pending batches do.
+The operation timeout is for all steps of a close together.
 """
 
 from collections.abc import Callable
@@ -31,7 +34,7 @@ from pulsar_actors.exceptions import (
     PulsarException,
     Timeout,
 )
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Event, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
     HandlerStates,
@@ -44,6 +47,7 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseAnswered,
     CloseTimedOut,
     Detached,
+    DrainTimedOut,
     EndAtOnce,
     Fail,
     FirstCreationTimedOut,
@@ -60,7 +64,6 @@ from pulsar_actors.machines.connection_handler_events import (
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
     Drained,
-    DrainTimedOut,
     DropTransaction,
     FeedRemainingReceipts,
     Flush,
@@ -132,11 +135,18 @@ ROWS: Final = (
     Row(ProducerAttached, CONNECTING,         CREATING,   None,                 "create"),
     Row(ProducerCreated,  CREATING,           QUEUED,     "must_queue",         "wait_in_line"),
     Row(ProducerCreated,  QUEUED,             INTERNAL,   "must_queue"),
+    Row(ProducerCreated,  ASKED,              DRAINING,   "leaves_later",       "bind_and_drain"),
+    Row(ProducerCreated,  ASKED,              CLOSING,    "is_leaving",         "bind_and_close"),
     Row(ProducerCreated,  ASKED,              READY,      "repeats_would_count", "bind_without_repeats"),
     Row(ProducerCreated,  ASKED,              READY,      None,                 "bind"),
     Row(RequestRefused,   ASKED,              FENCED,     "is_fenced",          "end_refused"),
     Row(RequestRefused,   ASKED,              TERMINATED, "is_terminated",      "end_refused"),
-    Row(Close,            READY,              DRAINING,   "holds_messages",     "drain"),
+    Row(Close,            READY,              DRAINING,   "holds_messages",     "leave"),
+    Row(Close,            READY,              CLOSING,    "has_unsent",         "close_with_pending"),
+    Row(BrokerClosed,     CLOSING,            CONNECTING, "moves_unconfirmed",  "move"),
+    Row(BrokerClosed,     CLOSING,            WAITING,    "has_unconfirmed",    "release_after_close"),
+    Row(Detached,         CLOSING,            WAITING,    "has_unconfirmed",    "back_off"),
+    Row(RetryDue,         WAITING,            CLOSED,     "has_left_nothing",   "end_unbound"),
     *handler_rows(STATES),
 
     # Bound.
@@ -160,8 +170,9 @@ ROWS: Final = (
     Row(Publish,          DRAINING,           INTERNAL,   None,                 "write"),
     Row(DrainTimedOut,    DRAINING,           INTERNAL,   None,                 "stop_draining"),
     Row(Drained,          DRAINING,           CLOSING,    None,                 "close_drained"),
-    Row(BrokerClosed,     DRAINING,           CLOSED,     None,                 "end_closed"),
-    Row(Detached,         DRAINING,           CLOSED,     None,                 "end_closed"),
+    Row(BrokerClosed,     DRAINING,           CONNECTING, "names_a_broker",     "move"),
+    Row(BrokerClosed,     DRAINING,           WAITING,    None,                 "release_after_close"),
+    Row(Detached,         DRAINING,           WAITING,    None,                 "back_off"),
     Row(WrongAnswer,      DRAINING,           INTERNAL,   None,                 "drop_after_wrong_answer"),
     Row(EndAtOnce,        DRAINING,           CLOSED,     None,                 "end_immediately"),
     Row(ReceiptsArrived,  LEAVING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
@@ -177,7 +188,7 @@ IGNORES: Final = (
     Ignore(ProducerCreated,                           (IDLE, *UNATTACHED, CLOSE_PENDING, READY, DRAINING, *ENDING)),
     Ignore((ReceiptsArrived, SendRefused),            (IDLE, *WITHOUT_BINDING, *FINAL)),
     Ignore((SendTimeoutDue, DropTransaction),         (IDLE, *FINAL)),
-    Ignore((Drained, DrainTimedOut),                  (IDLE, *OPENED, *ENDING)),
+    Ignore(Drained,                                   (IDLE, *OPENED, *ENDING)),
     Ignore((Close, CloseAnswered, CloseTimedOut, TopicMigrated, RetryDue, FirstCreationTimedOut), DRAINING),
     Ignore((LookedUp, LookupAttemptFailed, LookupFailed, RequestRefused, RequestTimedOut), DRAINING),
     *handler_ignores(STATES),
@@ -187,9 +198,6 @@ IGNORES: Final = (
 OURS: Final = (Open, Publish, Flush, DropTransaction, Drained, Close, EndAtOnce)
 
 CHART: Final = Chart("producer", states=State, initial=IDLE, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
-
-LEAST_CLOSE_TIMEOUT: Final = 1.0
-"""The least timeout in seconds of a CLOSE_PRODUCER, also if the operation timeout is over before it is sent."""
 
 
 class ProducerSettings(NamedTuple):
@@ -253,10 +261,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def bind_without_repeats(self, event: ProducerCreated, now: float) -> Effects:
         """Fail what may be stored of transactions, which cannot be committed then. Bind with the rest."""
-        what = "the connection was lost before the broker's receipt, and the topic does not drop repeats"
-        error = OutcomeUnknown(f"a message of a transaction is not sent again: {what}")
-        failed = [Fail(one.token, error) for one in self.pending.fail_unconfirmed_in_transactions()]
-        return [*failed, *self.bind(event, now)]
+        return [*self._fail_repeats(event, now), *self.bind(event, now)]
 
     def bind(self, event: ProducerCreated, now: float) -> Effects:
         """Adopt the broker's answer, and write all pending batches before any new one. Fail those over its limit."""
@@ -276,6 +281,18 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
     def is_terminated(self, event: RequestRefused | SendRefused, now: float) -> bool:
         """Return whether the topic was terminated."""
         return _verdict(event) is SendVerdict.TERMINATED
+
+    def leaves_later(self, event: ProducerCreated, now: float) -> bool:
+        """Return whether the producer is closed, and messages wait for the transaction coordinator."""
+        return self._is_leaving and bool(self.pending.held)
+
+    def bind_and_drain(self, event: ProducerCreated, now: float) -> Effects:
+        """Write all pending batches. Those that wait come behind them, and then CLOSE_PRODUCER."""
+        return self.bind_without_repeats(event, now)
+
+    def bind_and_close(self, event: ProducerCreated, now: float) -> Effects:
+        """Write all pending batches, and CLOSE_PRODUCER behind them."""
+        return [*self.bind_and_drain(event, now), self._ask_to_close_late(now)]
 
     def _attaching(self) -> Effects:
         return []  # pending batches are kept
@@ -388,12 +405,28 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Return whether messages that were enqueued before the close wait for the transaction coordinator."""
         return bool(self.pending.held)
 
-    def drain(self, event: Close, now: float) -> Effects:
-        """Wait until these are published, or fail, but no longer than an operation may take."""
-        return self.timers.ensure(DrainTimedOut, now + self.operation_timeout, now)
+    def has_unsent(self, event: Event, now: float) -> bool:
+        """Return whether batches are pending, or wait for the transaction coordinator."""
+        return bool(len(self.pending) or self.pending.held)
+
+    def close_with_pending(self, event: Close, now: float) -> Effects:
+        """Send CLOSE_PRODUCER at once. If the binding is lost before all receipts have come, there is another one."""
+        return [*self.leave(event, now), self._ask_to_close()]
+
+    def has_unconfirmed(self, event: BrokerClosed | Detached, now: float) -> bool:
+        """Return whether batches have no receipt yet, and there is time to write them again."""
+        return bool(len(self.pending)) and self.timers.left(DrainTimedOut, now) > 0
+
+    def moves_unconfirmed(self, event: BrokerClosed, now: float) -> bool:
+        """Return whether such batches can be written to the broker that serves the topic now."""
+        return self.has_unconfirmed(event, now) and self.names_a_broker(event, now)
+
+    def has_left_nothing(self, event: RetryDue, now: float) -> bool:
+        """Return whether a closed producer has nothing pending any longer: all of it has failed."""
+        return self._is_leaving and not self.has_unsent(event, now)
 
     def close_bound(self, event: Close, now: float) -> Effects:
-        """Send CLOSE_PRODUCER at once. Written batches get their receipts before its answer."""
+        """Send CLOSE_PRODUCER. Nothing is pending."""
         return [self._ask_to_close()]
 
     def stop_draining(self, event: DrainTimedOut, now: float) -> Effects:
@@ -403,9 +436,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def close_drained(self, event: Drained, now: float) -> Effects:
         """Send CLOSE_PRODUCER, for which the rest of the time is left."""
-        left = self.timers.left(DrainTimedOut, now)
-        self.timers.stop(DrainTimedOut)
-        return [self._ask_to_close()._replace(timeout=max(left, LEAST_CLOSE_TIMEOUT))]
+        return [self._ask_to_close_late(now)]
 
     def drop_skipping_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
         """Ignore receipts for later batches: the first one cannot be sent again, and fails with an OutcomeUnknown."""
@@ -432,11 +463,19 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return [*(Fail(one.token, _foreign(why)) for one in failed), TakeWaiting()]
 
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
-        held = [StopDraining(error)] if self.pending.held else []
+        held = [StopDraining(not_sent_error(error))] if self.pending.held else []
         return [*self._fail_pending(error), *held]
 
     def _fail_rest(self, error: PulsarException, now: float) -> Effects:
         return []
+
+    def _fail_repeats(self, event: ProducerCreated, now: float) -> Effects:
+        """Fail what may be stored of transactions, if the broker may store it again."""
+        if not self.repeats_would_count(event, now):
+            return []
+        what = "the connection was lost before the broker's receipt, and the topic does not drop repeats"
+        error = OutcomeUnknown(f"a message of a transaction is not sent again: {what}")
+        return [Fail(one.token, error) for one in self.pending.fail_unconfirmed_in_transactions()]
 
     def _reset_failures(self) -> None:
         self._backoff.reset()

@@ -92,12 +92,6 @@ class SendTimeoutDue(NamedTuple):
     generation: int
 
 
-class DrainTimedOut(NamedTuple):
-    """The time in which the transaction coordinator has to register the topic before the close is over."""
-
-    generation: int
-
-
 # Effects.
 
 

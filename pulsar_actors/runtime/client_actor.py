@@ -16,17 +16,20 @@ from pulsar_actors.machines.client_close import (
     CloseClient,
     CloseConnections,
     CloseHandles,
+    CloseLateHandle,
     ConnectionRequested,
     EndHandle,
     EndHandles,
     HandleStarted,
     LookupRequested,
+    QueryRequested,
     RefuseRequest,
     Remaining,
     ReportClosed,
     ServeRequest,
     ShutDownClient,
     StopLookups,
+    StopQueries,
 )
 from pulsar_actors.machines.connection_events import RegisterHandler
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
@@ -50,6 +53,7 @@ from pulsar_actors.runtime.lookup_actor import (
     ChangeService,
     ConnectionFound,
     EndLookups,
+    EndQueries,
     LookupActor,
     LookupSettings,
     RequestConnection,
@@ -151,16 +155,18 @@ class ClientActor(MachineActor[ClientClose]):
         """Start the checks for idle connections."""
         self._check_idle_later()
 
-    def receive(self, message: object) -> None:
+    def receive(self, message: object) -> None:  # noqa: C901 - one line for each message
         """Take requests of callers and of other actors, and reports of actors that have ended."""
         match message:
             case AttachHandler() | RequestConnection():
                 self.feed(ConnectionRequested(message))
-            case FindBroker() | BrokerQuery():
+            case FindBroker():
                 self.feed(LookupRequested(message))
-            case ActorStarted(who, belongs_to_cluster):
+            case BrokerQuery():
+                self.feed(QueryRequested(message))
+            case ActorStarted(who, belongs_to_cluster, has_messages):
                 self._handles[who] = belongs_to_cluster
-                self.feed(HandleStarted(who))
+                self.feed(HandleStarted(who, has_messages))
             case ServiceAnswered():
                 self._connections.note_answer()
             case ConnectionInUse(connection):
@@ -274,11 +280,19 @@ class ClientActor(MachineActor[ClientClose]):
         if self._lookup is not None:
             tell(self._lookup, EndLookups())
 
+    def _stop_queries(self, effect: StopQueries) -> None:
+        if self._lookup is not None:
+            tell(self._lookup, EndQueries())
+
     def _close_handles(self, effect: CloseHandles) -> None:
         self._tell_handles(CloseHandle())
 
     def _end_handles(self, effect: EndHandles) -> None:
         self._tell_handles(EndAtOnce(effect.error))
+
+    def _close_late_handle(self, effect: CloseLateHandle) -> None:
+        handle: Any = effect.handle
+        tell(handle, CloseHandle())
 
     def _end_handle(self, effect: EndHandle) -> None:
         handle: Any = effect.handle
@@ -303,9 +317,11 @@ class ClientActor(MachineActor[ClientClose]):
     PERFORMS: ClassVar = {
         ServeRequest: _serve,
         RefuseRequest: _refuse,
+        StopQueries: _stop_queries,
         StopLookups: _stop_lookups,
         CloseHandles: _close_handles,
         EndHandles: _end_handles,
+        CloseLateHandle: _close_late_handle,
         EndHandle: _end_handle,
         CloseConnections: _close_connections,
         ReportClosed: _report_closed,

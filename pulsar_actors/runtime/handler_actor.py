@@ -106,9 +106,14 @@ class CloseableActor(MachineActor[M]):
         """The name of the handle in errors."""
         raise NotImplementedError
 
+    @property
+    def has_messages(self) -> bool:
+        """True if messages wait to be sent."""
+        return False
+
     def on_start(self) -> None:
         """Register with the guardian, which ends this actor with the client, and open the machine."""
-        self.tell_guardian(ActorStarted(self.actor_ref))
+        self.tell_guardian(ActorStarted(self.actor_ref, has_messages=self.has_messages))
         self.feed(Open())
 
     def end(self, error: PulsarException) -> None:

@@ -7,7 +7,7 @@ connection is used: the HTTP request runs off the loop, and its outcome comes ba
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from google.protobuf.message import Message
@@ -75,6 +75,10 @@ class ChangeService(NamedTuple):
     """From the guardian: use this service from now on."""
 
     service: Service
+
+
+class EndQueries(NamedTuple):
+    """From the guardian: fail all but the lookups of producers and consumers, since the client closes."""
 
 
 class EndLookups(NamedTuple):
@@ -204,8 +208,14 @@ class LookupActor(LoopActor):
                 self._feed_if_current(step, LookupRefused(answer) if failed else LookupAnswered(answer))
             case ChangeService(service):
                 self._change_service(service)
+            case EndQueries():
+                self._cancel(
+                    [number for number, one in self._pending.items() if type(one.command) is not CommandLookupTopic]
+                )
             case EndLookups():
-                self._end_all()
+                self._cancel(self._pending)
+                self.loop.give_up_executor(EXECUTOR)
+                self.finish()
             case _:
                 raise InternalError(f"lookups do not take {message!r}")
 
@@ -269,11 +279,9 @@ class LookupActor(LoopActor):
             pending.service = service
             self._feed(lookup_id, ServiceChanged(service.url.is_tls))
 
-    def _end_all(self) -> None:
-        for lookup_id in sorted(self._pending, reverse=True):  # those that wait first: none of them is to run
+    def _cancel(self, lookup_ids: Iterable[int]) -> None:
+        for lookup_id in sorted(lookup_ids, reverse=True):  # those that wait first: none of them is to run
             self._feed(lookup_id, Cancel())
-        self.loop.give_up_executor(EXECUTOR)
-        self.finish()
 
     def _feed(self, lookup_id: int, event: Event) -> None:
         pending = self._pending.get(lookup_id)

@@ -112,10 +112,12 @@ class ActorStarted(NamedTuple):
     """To the guardian: a producer or consumer has started. End it with the client.
 
     `belongs_to_cluster`: it is to be told with `ClusterChanged` when the client goes to another one.
+    `has_messages`: messages wait for this producer, also if the client closes already.
     """
 
     who: ActorRef
     belongs_to_cluster: bool = False
+    has_messages: bool = False
 
 
 class ClusterChanged(NamedTuple):

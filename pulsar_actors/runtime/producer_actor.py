@@ -108,6 +108,11 @@ class ProducerActor(HandlerActor[ProducerMachine]):
         """Return the topic and the producer's name, which the broker may give."""
         return {"pulsar_topic": self.machine.topic, "pulsar_producer": self.machine.identity.name}
 
+    @property
+    def has_messages(self) -> bool:
+        """True if messages wait in the queue: those of a lazy partition come before its producer."""
+        return bool(self._send_queue.buffer or self._send_queue.pending.held)
+
     def receive(self, message: object) -> None:
         """Take messages out of the queue, which is asked for most often, or handle what other handlers get, too."""
         kind = type(message)

@@ -88,7 +88,8 @@ def handler_faults(s: HandlerStates) -> list[Fault]:
               UNSAID, "publish", "close", *CLOSE_ANSWERED),
         fault(CloseTimedOut, s.closing, "end_unanswered", {"does": None},
               UNSAID, "publish", "close", *CLOSE_UNANSWERED),
-        fault(Detached, s.closing, "end_closed", {"does": None}, UNSAID, "publish", "close", "lose_connection"),
+        fault(Detached, s.closing, "end_closed", {"does": None},
+              UNSAID, "publish", "close", "lose_connection", "time_passes"),
         fault(EndAtOnce, s.ready, "end_immediately", {"does": None}, UNSAID, "publish", "end_at_once"),
     ]
     # fmt: on

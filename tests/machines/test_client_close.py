@@ -17,11 +17,13 @@ from pulsar_actors.machines.client_close import (
     CloseClient,
     CloseConnections,
     CloseHandles,
+    CloseLateHandle,
     ConnectionRequested,
     EndHandle,
     EndHandles,
     HandleStarted,
     LookupRequested,
+    QueryRequested,
     RefuseRequest,
     Remaining,
     ReportClosed,
@@ -29,13 +31,14 @@ from pulsar_actors.machines.client_close import (
     ShutDownClient,
     State,
     StopLookups,
+    StopQueries,
 )
 from tests.machines.mutants import Fault, fault, planted
 
 MOST = 2
 """Handles, and connections, at once."""
 
-REQUESTS = {"lookup": LookupRequested, "connection": ConnectionRequested}
+REQUESTS = {"query": QueryRequested, "lookup": LookupRequested, "connection": ConnectionRequested}
 
 
 class World(NamedTuple):
@@ -48,6 +51,7 @@ class World(NamedTuple):
     late: int = 0  # handles that started while the client closed
     waiting: int = 0  # callers who close
     shut_down: bool = False
+    queries_stopped: bool = False
     lookups_stopped: bool = False
     handles_told: bool = False
     handles_ended_at_once: bool = False
@@ -60,27 +64,38 @@ class World(NamedTuple):
         return self.waiting > 0
 
 
-def after(world: World, effects: list[Any]) -> World:  # noqa: C901 - a few lines for each effect
+def after(world: World, effects: list[Any]) -> World:  # noqa: C901, PLR0912 - a few lines for each effect
     """Do what the machine has decided; complain if that breaks a promise."""
     for effect in effects:
         assert not world.is_over, "did something after the end"
         match effect:
-            case ServeRequest("lookup"):
+            case ServeRequest("query"):
                 assert not world.begun, "began something new while closing"
+            case ServeRequest("lookup"):
+                assert not world.lookups_stopped, "began a lookup that nobody stops"
             case ServeRequest("connection"):
                 assert not world.connections_told, "opened a connection that nobody closes"
                 world = world._replace(connections=world.connections + 1)
+            case RefuseRequest("query"):
+                assert world.begun, "refused something while open"
             case RefuseRequest("lookup"):
                 assert world.begun, "refused something while open"
+                assert world.shut_down or not world.handles, "kept a handle that closes from its broker"
             case RefuseRequest("connection"):
                 assert world.begun, "refused something while open"
                 assert not world.handles, "kept a handle that closes from its broker"
+            case StopQueries():
+                assert not world.queries_stopped, "stopped queries twice"
+                world = world._replace(queries_stopped=True)
             case StopLookups():
                 assert not world.lookups_stopped, "stopped lookups twice"
-                world = world._replace(lookups_stopped=True)
+                assert world.shut_down or not world.handles, "kept a handle that closes from its broker"
+                world = world._replace(queries_stopped=True, lookups_stopped=True)
             case CloseHandles():
                 assert not world.handles_told, "closed handles twice"
                 world = world._replace(handles_told=True)
+            case CloseLateHandle("late"):
+                assert world.begun, "closed a handle while open"
             case EndHandle("late", AlreadyClosed()):
                 assert world.begun, "ended a handle while open"
             case EndHandles(AlreadyClosed()):
@@ -105,7 +120,9 @@ def promise(world: World) -> None:
     """Complain if something that is due has not been done."""
     if not world.begun:
         return
-    assert world.lookups_stopped, "left lookups waiting"
+    assert world.queries_stopped, "left queries waiting"
+    ending = world.shut_down or world.connections_told or world.is_over
+    assert world.lookups_stopped or not ending, "left lookups waiting"
     assert world.handles_told or not world.handles, "did not close the handles"
     assert world.handles_ended_at_once or not (world.shut_down and world.handles), "lets handles wait for brokers"
     handles = world.handles + world.late
@@ -127,7 +144,8 @@ def moves(machine_class: type[ClientClose], world: World) -> Iterator[World]:  #
                     "did not answer a request"
                 )
             if isinstance(event, HandleStarted) and world.begun:
-                assert [type(effect) for effect in made] == [EndHandle], "kept a handle that came too late"
+                expected = CloseLateHandle if event.has_messages and not world.lookups_stopped else EndHandle
+                assert [type(effect) for effect in made] == [expected], "kept a handle that came too late"
         promise(world)
         return world
 
@@ -139,7 +157,8 @@ def moves(machine_class: type[ClientClose], world: World) -> Iterator[World]:  #
             if world.connections < MOST:
                 yield handle(world, event(name))
         if world.begun and world.late < MOST:
-            yield handle(world._replace(late=world.late + 1), HandleStarted("late"))
+            for has_messages in (False, True):
+                yield handle(world._replace(late=world.late + 1), HandleStarted("late", has_messages))
         if not world.begun and world.handles < MOST:
             yield handle(world._replace(handles=world.handles + 1), HandleStarted("early"))
         if world.waiting < MOST:
@@ -179,29 +198,43 @@ def test_in_every_order_handles_end_before_connections_and_everybody_is_told_of_
 
 # fmt: off
 FAULTS = [
-    fault(HandleStarted, State.CLOSING_HANDLES, "end_late_handle", {"does": "ignore"}, "came too late"),
+    fault(HandleStarted, State.CLOSING_HANDLES, "close_late_handle", {"does": "ignore"}, "came too late"),
+    fault(HandleStarted, State.CLOSING_HANDLES, "close_late_handle", {"does": "end_late_handle"}, "came too late"),
+    fault(HandleStarted, State.CLOSING_HANDLES, "end_late_handle", {"does": "close_late_handle"}, "came too late"),
+    fault(HandleStarted, State.ENDING_HANDLES, "end_late_handle", {"does": "close_late_handle"}, "came too late"),
+    fault(HandleStarted, State.CLOSING_CONNECTIONS, "end_late_handle", {"does": "ignore"}, "came too late"),
     fault(HandleStarted, State.OPEN, None, {"does": "end_late_handle"}, "did something else"),
-    fault(LookupRequested, State.CLOSING_HANDLES, "refuse", {"does": "serve"}, "began something new"),
-    fault(LookupRequested, State.CLOSING_HANDLES, "refuse", {"does": "ignore"}, "did not answer a request"),
+    fault(QueryRequested, State.CLOSING_HANDLES, "refuse", {"does": "serve"}, "began something new"),
+    fault(QueryRequested, State.CLOSING_HANDLES, "refuse", {"does": "ignore"}, "did not answer a request"),
+    fault(LookupRequested, State.CLOSING_HANDLES, "serve", {"does": "refuse"}, "refused|kept a handle"),
+    fault(LookupRequested, State.ENDING_HANDLES, "refuse", {"does": "serve"}, "that nobody stops"),
+    fault(LookupRequested, State.CLOSING_CONNECTIONS, "refuse", {"does": "ignore"}, "did not answer a request"),
     fault(ConnectionRequested, State.CLOSING_HANDLES, "serve", {"does": "refuse"}, "refused|kept a handle"),
     fault(ConnectionRequested, State.CLOSING_CONNECTIONS, "refuse", {"does": "serve"}, "that nobody closes"),
-    fault(CloseClient, State.OPEN, "close_handles", {"dest": State.CLOSING_CONNECTIONS},
+    fault(ShutDownClient, State.OPEN, "end_handles", {"dest": State.CLOSING_CONNECTIONS},
           "did not close|before the handles had ended|kept a handle"),
-    fault(CloseClient, State.OPEN, "close_handles", {"does": "await_end"}, "left lookups waiting"),
-    fault(CloseClient, State.CLOSING_HANDLES, "await_end", {"does": "close_handles"}, "stopped lookups twice"),
+    fault(CloseClient, State.OPEN, "close_handles", {"does": "await_end"}, "left queries waiting"),
+    fault(CloseClient, State.CLOSING_HANDLES, "await_end", {"does": "close_handles"}, "stopped queries twice"),
     fault(CloseClient, State.CLOSING_HANDLES, "await_end", {"does": "ignore"}, "did not tell everybody"),
-    fault(ShutDownClient, State.OPEN, "end_handles", {"does": "close_handles"}, "lets handles wait for brokers"),
+    fault(ShutDownClient, State.OPEN, "end_handles", {"does": "close_handles"},
+          "left lookups waiting|lets handles wait for brokers"),
     fault(ShutDownClient, State.CLOSING_HANDLES, "end_closing_handles", {"does": "await_end"},
-          "lets handles wait for brokers"),
+          "left lookups waiting|lets handles wait for brokers"),
     fault(ShutDownClient, State.CLOSING_HANDLES, "end_closing_handles", {"does": "end_handles"},
-          "stopped lookups twice"),
+          "did not tell everybody"),
     fault(ShutDownClient, State.CLOSING_CONNECTIONS, "await_end", {"does": "ignore"}, "did not tell everybody"),
-    fault(Remaining, State.CLOSING_HANDLES, "report_closed", {"guard": "never"}, "waits for nothing"),
-    fault(Remaining, State.CLOSING_HANDLES, "report_closed", {"guard": "no_handle_is_left"},
+    fault(Remaining, State.CLOSING_HANDLES, "end_without_handles", {"guard": "never"}, "waits for nothing"),
+    fault(Remaining, State.CLOSING_HANDLES, "end_without_handles", {"does": "report_closed"}, "left lookups waiting"),
+    fault(Remaining, State.CLOSING_HANDLES, "end_without_handles", {"guard": "no_handle_is_left"},
           "before the connections had ended"),
-    fault(Remaining, State.CLOSING_HANDLES, "close_connections", {"guard": "always"},
+    fault(Remaining, State.CLOSING_HANDLES, "close_the_rest", {"guard": "always"},
+          "kept a handle|closed connections before the handles had ended"),
+    fault(Remaining, State.CLOSING_HANDLES, "close_the_rest", {"guard": "never"},
+          "did not close the connections"),
+    fault(Remaining, State.CLOSING_HANDLES, "close_the_rest", {"does": "close_connections"},
+          "left lookups waiting"),
+    fault(Remaining, State.ENDING_HANDLES, "close_connections", {"guard": "always"},
           "closed connections before the handles had ended"),
-    fault(Remaining, State.CLOSING_HANDLES, "close_connections", {"guard": "never"}, "did not close the connections"),
     fault(Remaining, State.CLOSING_CONNECTIONS, "report_closed", {"guard": "never"}, "waits for nothing"),
     fault(Remaining, State.CLOSING_CONNECTIONS, "report_closed", {"guard": "always"},
           "before the connections had ended"),

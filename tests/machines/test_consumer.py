@@ -22,6 +22,7 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseTimedOut,
     Detach,
     Detached,
+    DrainTimedOut,
     DropConnection,
     EndAtOnce,
     Fail,
@@ -97,6 +98,7 @@ from tests.support.consumer_bench import (
     incoming,
     plain,
     ready,
+    rebinding,
     seeking,
 )
 
@@ -645,6 +647,40 @@ def test_closing_while_a_seek_is_unbound_has_nothing_to_close() -> None:
     driven = seeking()
     driven.tell(BrokerClosed(1, CLOSE), Close())
     assert driven.did(AskToClose) == []
+    assert driven.did(HandleEnded) == [HandleEnded(None)]
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.LOOKING_UP, State.SUBSCRIBING])
+def test_a_closed_consumer_subscribes_once_more_to_send_the_acknowledgements_that_it_holds(state: State) -> None:
+    driven = rebinding(state, receipts=True)
+    acknowledge(driven, plain(0), token="kept")
+    driven.tell(Close())
+    over = driven.now + 30.0
+    driven.tell(Close())  # the client closes, too
+    assert driven.machine.state is state
+    assert driven.did(AskToClose) == driven.did(HandleEnded) == []
+    if state is State.WAITING:
+        driven.fire(RetryDue)
+    driven.now += 12.0
+    driven.attach()
+    ack, ask = driven.tell(Subscribed(driven.attempt))
+    assert acked(ack.command) == [0]
+    assert (type(ask), ask.timeout) == (AskToClose, over - driven.now)
+    assert driven.tell(AcksAnswered(ack.ack, None)) == [AcksSettled(("kept",), None)]
+    assert driven.tell(CloseAnswered(driven.attempt))[-1] == HandleEnded(None)
+
+
+def test_a_closed_consumer_without_a_broker_gives_its_acknowledgements_up_when_the_operation_timeout_is_over() -> None:
+    driven = ready(receipts=True)
+    driven.tell(Detached(1, LOST))
+    driven.tell(GetLastMessageId("waits", driven.now + 60.0))
+    acknowledge(driven, plain(0), token="kept")
+    driven.tell(Close())
+    (failed,) = driven.did(Fail)
+    assert (failed.token, type(failed.error)) == ("waits", AlreadyClosed)
+    driven.fire(DrainTimedOut)
+    (settled,) = driven.did(AcksSettled)
+    assert (settled.tokens, type(settled.error)) == (("kept",), AlreadyClosed)
     assert driven.did(HandleEnded) == [HandleEnded(None)]
 
 

@@ -29,6 +29,7 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseTimedOut,
     Detach,
     Detached,
+    DrainTimedOut,
     DropConnection,
     EndAtOnce,
     Fail,
@@ -742,6 +743,9 @@ class AnyConsumer(RuleBasedStateMachine):
             return
         was_opened = self.state is not State.IDLE
         self.tell(Close())
+        due = [timer.event for timer in self.timers if isinstance(timer.event, DrainTimedOut)]
+        if due and self.state not in {State.CLOSING, *FINAL}:
+            self.tell(due[-1])
         if self.state is State.CLOSING:
             self.meet(CloseAnswered(self.attempt))
         self.nothing_ends_twice()
@@ -891,6 +895,10 @@ FAULTS = [
           "waits for nothing", "seek", "lose_connection", "go_on"),
     fault(Close, State.WAITING, "end_unbound", {"does": "end_forgetting_the_call"},
           "a call did not end", "seek", "lose_connection", "close"),
+    fault(Close, State.WAITING, "leave", {"does": None},
+          "a call did not end", "send", "open_entry", "acknowledge", "lose_connection", "close"),
+    fault(DrainTimedOut, State.WAITING, "end_unbound", {"does": None},
+          "over, or not", "send", "open_entry", "acknowledge", "lose_connection", "close", "time_passes"),
     fault(GetLastMessageId, QueriesState.BOUND, "send", {"does": "keep"},
           "a question was not asked", "ask_query"),
     fault(Bound, QueriesState.UNBOUND, "send_waiting", {"does": None},

@@ -33,6 +33,7 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseTimedOut,
     Detach,
     Detached,
+    DrainTimedOut,
     DropConnection,
     EndAtOnce,
     Fail,
@@ -54,7 +55,6 @@ from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, S
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
     Drained,
-    DrainTimedOut,
     DropTransaction,
     FeedRemainingReceipts,
     Flush,
@@ -1084,12 +1084,75 @@ def test_a_flush_of_nothing_ends_at_once_and_one_of_what_fails_ends_too() -> Non
 @pytest.mark.parametrize("stand", [opened, waiting, connecting])
 def test_closing_without_a_create_ends_at_once(stand: Callable[[], Stage]) -> None:
     stage = stand()
-    stage.publish("a")
-    failed, fail, detach, ended = stage.tell(Close())
+    failed, detach, ended = stage.tell(Close())
     assert isinstance(failed.error, AlreadyClosed)
-    assert (fail.token, type(fail.error)) == ("a", AlreadyClosed)
     assert (detach, ended) == (Detach(stage.connection), HandleEnded(None))
     assert stage.state is State.CLOSED
+
+
+@pytest.mark.parametrize("stand", [opened, waiting, connecting, creating, queued, close_pending])
+def test_closing_without_a_binding_waits_for_one_if_something_is_pending(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    stage.publish("a")
+    before = stage.state
+    assert stage.tell(Close()) == []
+    stage.now += 12.0
+    assert stage.tell(Close()) == []  # the client closes, too
+    assert stage.state is before
+    assert stage.timers[DrainTimedOut].delay == 30.0
+
+
+def test_a_closed_producer_registers_once_more_writes_what_is_pending_and_closes() -> None:
+    stage = waiting_again()
+    stage.publish("a", "b")
+    stage.tell(Close())
+    stage.now += 12.0
+    write, ask = rebind(stage)
+    assert [item.token for item in write.items] == ["a", "b"]
+    assert ask.timeout == 30.0 - stage.now
+    assert tokens(stage.receipts(0, 1)) == ["a", "b"]
+    assert stage.tell(CloseAnswered(stage.attempt))[-1] == HandleEnded(None)
+
+
+def test_a_closed_producer_without_a_broker_gives_up_when_the_operation_timeout_is_over() -> None:
+    stage = waiting_again()
+    stage.publish("a")
+    stage.tell(Close())
+    effects = stage.wait(DrainTimedOut)
+    assert errors(effects) == [AlreadyClosed]
+    assert effects[-1] == HandleEnded(None)
+    assert (stage.now, stage.state) == (30.0, State.CLOSED)
+
+
+@pytest.mark.parametrize("stand", [creating, queued])
+def test_a_closed_producer_that_gives_up_a_create_closes_what_the_broker_may_make(stand: Callable[[], Stage]) -> None:
+    stage = stand()
+    stage.publish("a", patience=None)
+    stage.tell(Close())
+    effects = stage.wait(DrainTimedOut)
+    assert errors(effects) == [AlreadyClosed]
+    assert effects[-1].timeout == 1.0
+    assert stage.lose()[-1] == HandleEnded(None)
+
+
+def test_a_closed_producer_whose_batches_have_all_failed_does_not_go_on() -> None:
+    stage = waiting_again()
+    stage.publish("a", patience=5.0)
+    stage.tell(Close())
+    assert tokens(stage.wait(SendTimeoutDue)) == ["a"]
+    assert stage.wait(RetryDue)[-1] == HandleEnded(None)
+
+
+def test_a_closed_producer_does_not_write_again_what_would_count_twice_in_a_transaction() -> None:
+    stage = ready()
+    stage.publish_in(TransactionId(0, 0), "of a transaction")
+    stage.publish("a")
+    stage.lose()
+    stage.tell(Close())
+    failed, write, ask = rebind(stage, last_sequence_id=-1)
+    assert (failed.token, type(failed.error)) == ("of a transaction", OutcomeUnknown)
+    assert [item.token for item in write.items] == ["a"]
+    assert isinstance(ask, AskToClose)
 
 
 def test_closing_what_was_never_opened_fails_no_call() -> None:
@@ -1139,9 +1202,39 @@ def test_a_close_without_an_answer_says_so_to_what_waited_for_it_alone() -> None
 
 
 def test_a_connection_that_is_lost_while_closing_closes() -> None:
+    assert closing().lose()[-1] == HandleEnded(None)
+
+
+@pytest.mark.parametrize("lost", [Stage.lose, Stage.broker_closes])
+def test_a_producer_that_loses_its_binding_while_closing_writes_again_what_has_no_receipt(
+    lost: Callable[[Stage], list[Any]],
+) -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    stage.tell(Close())
+    assert tokens(stage.receipt(0)) == ["a"]
+    stage.now += 12.0
+    assert tokens(lost(stage)) == []
+    write, ask = rebind(stage)
+    assert [item.token for item in write.items] == ["b"]
+    assert ask.timeout == 30.0 - stage.now
+    assert tokens(stage.receipt(1)) == ["b"]
+    assert stage.tell(CloseAnswered(stage.attempt))[-1] == HandleEnded(None)
+
+
+def test_a_producer_that_moves_while_closing_writes_to_the_assigned_broker() -> None:
     stage = ready()
     stage.publish("a")
     stage.tell(Close())
+    *_, attach = stage.broker_closes(assignedBrokerServiceUrl="pulsar://b")
+    assert attach == Attach(2, "pulsar://b")
+
+
+def test_a_connection_that_is_lost_when_the_close_has_no_time_left_ends_it() -> None:
+    stage = ready()
+    stage.publish("a", patience=None)
+    stage.tell(Close())
+    assert stage.wait(DrainTimedOut) == []
     effects = stage.lose()
     assert errors(effects) == [OutcomeUnknown]
     assert effects[-1] == HandleEnded(None)
@@ -1189,23 +1282,29 @@ def test_receipts_refusals_flushes_and_timeouts_count_while_a_producer_drains() 
 
 
 @pytest.mark.parametrize("lost", [Stage.lose, Stage.broker_closes])
-def test_a_producer_that_drains_ends_with_its_binding(lost: Callable[[Stage], list[Any]]) -> None:
+def test_a_producer_that_drains_goes_on_with_another_binding(lost: Callable[[Stage], list[Any]]) -> None:
     stage = draining()
     stage.publish("written")
-    failed, given_up, *_, ended = lost(stage)
-    assert (failed.token, type(failed.error)) == ("written", OutcomeUnknown)
-    assert (type(given_up), type(given_up.error)) == (StopDraining, AlreadyClosed)
-    assert ended == HandleEnded(None)
-    assert stage.state is State.CLOSED
+    lost(stage)
+    (write,) = rebind(stage)
+    assert [item.token for item in write.items] == ["written"]
+    assert stage.state is State.DRAINING
+    stage.publish("registered")
+    stage.machine.pending.held = ()
+    [ask] = stage.tell(Drained())
+    assert isinstance(ask, AskToClose)
 
 
 @pytest.mark.parametrize("stand", [creating, queued, close_pending])
-def test_what_waits_for_a_registration_fails_with_a_close_before_there_is_a_binding(stand: Callable[[], Stage]) -> None:
+def test_what_waits_for_a_registration_without_a_binding_fails_when_the_close_times_out(
+    stand: Callable[[], Stage],
+) -> None:
     stage = stand()
     stage.machine.pending.held = (b"payload", "tag")
-    given_up = next(effect for effect in stage.tell(Close()) if isinstance(effect, StopDraining))
+    assert stage.tell(Close()) == []
+    given_up = next(effect for effect in stage.wait(DrainTimedOut) if isinstance(effect, StopDraining))
     assert isinstance(given_up.error, AlreadyClosed)
-    assert stage.state is State.CLOSING
+    assert stage.state in {State.CLOSING, State.CLOSED}
 
 
 def test_a_broker_that_mixes_answers_up_while_a_producer_drains_loses_its_connection() -> None:

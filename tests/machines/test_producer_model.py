@@ -26,6 +26,7 @@ from pulsar_actors.exceptions import (
     PulsarException,
     Timeout,
 )
+from pulsar_actors.machines.chart import INTERNAL
 from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
     Attach,
@@ -34,6 +35,7 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseAnswered,
     CloseTimedOut,
     Detached,
+    DrainTimedOut,
     DropConnection,
     EndAtOnce,
     Fail,
@@ -54,7 +56,6 @@ from pulsar_actors.machines.producer import CHART, FINAL, STATES, ProducerMachin
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
     Drained,
-    DrainTimedOut,
     FeedRemainingReceipts,
     Flush,
     Flushed,
@@ -84,7 +85,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
-from tests.machines.handler_faults import handler_faults
+from tests.machines.handler_faults import UNASKED, handler_faults
 from tests.machines.mutants import Fault, Hunt, fault, hunting
 
 LOST = ConnectionLost("reset")
@@ -114,7 +115,6 @@ OWED: dict[State, type] = {  # what was asked for last, in each state that waits
     State.QUEUED: AskToCreate,
     State.CLOSE_PENDING: AskToClose,
     State.WAITING: RetryDue,
-    State.DRAINING: DrainTimedOut,
     State.CLOSING: AskToClose,
 }
 
@@ -172,11 +172,17 @@ class AnyProducer(RuleBasedStateMachine):
         self.failure = ""  # the last one that there is no doubt about
         self.stumbles = 0
         self.asked: type | None = None
+        self.closed = False
 
     @property
     def open(self) -> list[int]:
         """What was published and has not ended, in order."""
         return [number for number in range(len(self.items)) if number not in self.ended]
+
+    @property
+    def close_has_time(self) -> bool:
+        """Whether a close may not give up yet what it has not sent."""
+        return any(isinstance(timer.event, DrainTimedOut) and timer.delay > self.now for timer in self.timers)
 
     def is_intact(self, token: object) -> bool:
         return not self.corrupt
@@ -344,11 +350,14 @@ class AnyProducer(RuleBasedStateMachine):
     @precondition(lambda self: len(self.items) > 5)
     @rule(holds=st.booleans())
     def close(self, *, holds: bool) -> None:
-        if holds and self.machine.state not in {State.DRAINING, State.CLOSING, *FINAL}:
+        state, before = self.machine.state, self.open
+        if holds and not self.closed and state not in {State.CLOSING, *FINAL}:
             self.machine.pending.held = (b"payload", "tag")
         self.tell(Close())
+        self.closed = True
+        assert self.open == before or state is State.IDLE, "dropped by a close"
 
-    @precondition(lambda self: self.machine.state is State.DRAINING)
+    @precondition(lambda self: self.machine.pending.held)
     @rule()
     def coordinator_answers(self) -> None:
         self.publish([1])
@@ -368,6 +377,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.tell(timer.event)
         if isinstance(timer.event, DrainTimedOut):
             assert self.machine.state is not State.DRAINING, "waits for ever for a coordinator"
+            assert self.machine.state not in STATES.opened, "goes on for ever"
         assert not is_late or self.head_deadline > self.now, "pending after its time"
 
     @rule(largest=st.sampled_from([1, 2]))
@@ -412,9 +422,11 @@ class AnyProducer(RuleBasedStateMachine):
     @rule(data=st.data())
     def lose_connection(self, data: st.DataObject) -> None:
         wire = self.wires[data.draw(st.sampled_from(sorted(self.wires)))]
+        before = self.open
         self.cut(wire)
         for connection in wire.attachments:
             self.tell(Detached(connection, LOST))
+        assert self.open == before or not self.close_has_time, "dropped by a close"
 
     # What brokers do.
 
@@ -464,6 +476,8 @@ class AnyProducer(RuleBasedStateMachine):
         if connection == self.connection:  # a newer attachment may be to the same broker, and bound
             self.wires[connection].bound = False
         self.tell(BrokerClosed(connection, CommandCloseProducer(producer_id=1, request_id=0, **urls)))
+        if connection == self.connection and self.open and self.close_has_time:
+            assert self.machine.state is not State.CLOSING, "dropped by a close"
 
     @precondition(lambda self: self.wires)
     @rule(url=st.sampled_from(["", "pulsar://new"]))
@@ -528,6 +542,8 @@ class AnyProducer(RuleBasedStateMachine):
     @invariant()
     def a_state_that_waits_has_asked(self) -> None:
         assert OWED.get(self.machine.state, self.asked) is self.asked, "waits for nothing"
+        if self.machine.state is State.DRAINING or (self.closed and self.machine.state in STATES.opened):
+            assert any(isinstance(timer.event, DrainTimedOut) for timer in self.timers), "waits for nothing"
 
     @invariant()
     def room_is_taken_by_what_is_open_and_nothing_else(self) -> None:
@@ -547,7 +563,8 @@ class AnyProducer(RuleBasedStateMachine):
         if over:
             assert created, "a creation without an answer"
             assert not self.open, "sends that never end"
-        assert not self.machine.pending.held or self.machine.state is State.DRAINING, "messages that are held for ever"
+        leaves = self.machine.state is State.DRAINING or (self.closed and not over)
+        assert not self.machine.pending.held or leaves, "messages that are held for ever"
 
     def teardown(self) -> None:
         """Bring any run to its end, but for those that have broken a promise already."""
@@ -556,6 +573,9 @@ class AnyProducer(RuleBasedStateMachine):
         self.tell(Close())
         if self.machine.state is State.DRAINING:
             self.drained()
+        due = [timer.event for timer in self.timers if isinstance(timer.event, DrainTimedOut)]
+        if due and self.machine.state not in {State.CLOSING, *FINAL}:
+            self.tell(due[-1])
         if self.machine.state not in FINAL:
             self.tell(CloseTimedOut(self.close_attempt))
         assert self.machine.state in FINAL, "does not end"
@@ -609,7 +629,7 @@ FAULTS = [
     fault(Publish, State.WAITING, "keep", {"does": "fail_sends_after_end"},
           "ended out of turn", "publish", "lose_connection"),
     fault(Publish, State.CLOSED, "fail_sends_after_end", {"does": "keep"},
-          "never end", "publish", "close"),
+          "never end", "publish", "end_at_once"),
     fault(Publish, State.READY, "write", {"does": "keep"},
           "bound, and yet not written", "publish"),
     fault(ProducerCreated, State.CREATING, "bind", {"does": "write_newest_first"},
@@ -632,18 +652,40 @@ FAULTS = [
           "refused, and pending still", "publish", "close", "broker_refuses_send"),
     fault(ReceiptsArrived, State.READY, "drop_out_of_order", {"does": None},
           "waits for nothing", "publish", "broker_stores"),
-    fault(Close, State.READY, "drain", {"does": None},
-          "waits for nothing", "publish", "close"),
+    fault(Close, State.READY, "leave", {"does": None},
+          UNASKED, "publish", "close"),
     fault(Publish, State.DRAINING, "write", {"does": "keep"},
           "bound, and yet not written", "publish", "close"),
     fault(Drained, State.DRAINING, "close_drained", {"does": None},
           "does not end", "publish", "close", "coordinator_answers"),
     fault(DrainTimedOut, State.DRAINING, "stop_draining", {"does": None},
           "waits for ever for a coordinator", "publish", "close", "time_passes"),
-    fault(Detached, State.DRAINING, "end_closed", {"dest": State.WAITING},
-          "against what was said", "publish", "close", "lose_connection"),
-    fault(BrokerClosed, State.DRAINING, "end_closed", {"does": None},
-          "against what was said", "publish", "close", "broker_closes"),
+    fault(Detached, State.DRAINING, "back_off", {"does": None},
+          UNASKED, "publish", "close", "lose_connection"),
+    fault(BrokerClosed, State.DRAINING, "release_after_close", {"does": None},
+          UNASKED, "publish", "close", "broker_closes"),
+    fault(BrokerClosed, State.DRAINING, "move", {"does": None},
+          UNASKED, "publish", "close", "broker_closes"),
+    fault(Close, State.WAITING, "leave", {"dest": State.CLOSED, "does": "end_unbound"},
+          "dropped by a close", "publish", "lose_connection", "close"),
+    fault(Close, State.CREATING, "leave", {"dest": State.CLOSING, "does": "close_while_creating"},
+          "dropped by a close", "publish", "close"),
+    fault(Close, State.WAITING, "leave", {"does": None},
+          UNASKED, "publish", "lose_connection", "close"),
+    fault(DrainTimedOut, State.WAITING, "end_unbound", {"dest": None},
+          "goes on for ever|against what was said|does not end", "publish", "lose_connection", "close", "time_passes"),
+    fault(DrainTimedOut, State.CREATING, "give_up_leaving", {"does": None},
+          UNASKED, "publish", "close", "time_passes"),
+    fault(ProducerCreated, State.CREATING, "bind_and_close", {"does": "bind_and_drain"},
+          UNASKED, "publish", "close", "go_on"),
+    fault(ProducerCreated, State.CREATING, "bind_and_drain", {"dest": State.CLOSING},
+          UNASKED, "publish", "close", "go_on"),
+    fault(Detached, State.CLOSING, "back_off", {"dest": State.CLOSED, "does": "end_closed"},
+          "dropped by a close", "publish", "close", "lose_connection"),
+    fault(BrokerClosed, State.CLOSING, "release_after_close", {"dest": INTERNAL, "does": None},
+          "dropped by a close", "publish", "close", "broker_closes"),
+    fault(BrokerClosed, State.CLOSING, "move", {"does": None},
+          UNASKED, "publish", "close", "broker_closes"),
     fault(SendTimeoutDue, State.READY, "fail_late", {"does": None},
           "pending after its time", "publish", "time_passes"),
     fault(SendTimeoutDue, State.READY, "watch_again", {"does": None},

@@ -350,15 +350,35 @@ def test_while_it_closes_nothing_new_begins_and_every_question_is_answered(bench
     bench.handle()
     bench.close()
     assert isinstance(answers[0], exceptions.AlreadyClosed)
-    asker = bench.actors.make()
-    bench.tell(
-        lookup_actor.BrokerQuery(HOW_MANY, answers.append),
-        FindBroker("t", None, ReplyTo(asker, 5)),
-    )
+    bench.tell(lookup_actor.BrokerQuery(HOW_MANY, answers.append))
     assert isinstance(answers[1], exceptions.AlreadyClosed)
+
+
+def test_while_it_closes_a_handle_that_is_left_finds_its_broker_until_it_ends(bench: Bench) -> None:
+    handle, asker = bench.handle(), bench.actors.make()
+    bench.tell(FindBroker("t", None, ReplyTo(asker, 1)))
+    bench.close()
+    bench.tell(FindBroker("t", None, ReplyTo(asker, 2)))
+    assert bench.heard(asker) == []
+    assert bench.counters.lookups == 2
+    bench.tell(ActorEnded(handle))
+    found = bench.heard(asker)
+    assert {one.request for one in found} == {1, 2}
+    assert all(isinstance(one, BrokerFound) for one in found)
+    assert all(isinstance(one.outcome, exceptions.AlreadyClosed) for one in found)
+
+
+def test_a_shutdown_during_a_close_ends_lookups_and_handles_at_once(bench: Bench) -> None:
+    handle, asker = bench.handle(), bench.actors.make()
+    bench.close()
+    bench.tell(FindBroker("t", None, ReplyTo(asker, 1)))
+    bench.close(ShutDownClient)
     ((found),) = bench.heard(asker)
-    assert isinstance(found, BrokerFound)
     assert isinstance(found.outcome, exceptions.AlreadyClosed)
+    assert [type(told) for told in bench.heard(handle)] == [CloseHandle, EndAtOnce]
+    bench.tell(FindBroker("t", None, ReplyTo(asker, 2)))
+    ((refused),) = bench.heard(asker)
+    assert isinstance(refused.outcome, exceptions.AlreadyClosed)
 
 
 def test_a_handle_that_dies_of_a_bug_does_not_keep_the_client_open(bench: Bench) -> None:
@@ -397,6 +417,17 @@ def test_what_starts_while_the_client_closes_is_ended_at_once_and_waited_for(ben
     assert isinstance(end, EndAtOnce)
     assert (type(end.error), str(end.error)) == (exceptions.AlreadyClosed, "the client is closed")
     bench.tell(ActorEnded(first))
+    assert not done.done()
+    bench.tell(ActorEnded(late))
+    assert done.done()
+
+
+def test_a_producer_with_messages_that_starts_while_the_client_closes_is_closed_and_waited_for(bench: Bench) -> None:
+    first = bench.handle()
+    done = bench.close()
+    late = bench.actors.make()
+    bench.tell(ActorStarted(late, has_messages=True), ActorEnded(first))
+    assert bench.heard(late) == [CloseHandle()]
     assert not done.done()
     bench.tell(ActorEnded(late))
     assert done.done()

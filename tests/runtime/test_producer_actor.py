@@ -451,7 +451,7 @@ def test_a_transaction_that_ends_meanwhile_holds_up_no_close(bench: ProducerBenc
 
 
 @pytest.mark.parametrize("is_lost_first", [False, True])
-def test_without_a_connection_a_close_does_not_wait_for_a_registration(
+def test_without_a_connection_a_close_waits_for_one_and_for_the_registration(
     bench: ProducerBench, *, is_lost_first: bool
 ) -> None:
     work = sent_in(bench, b"held")
@@ -462,25 +462,32 @@ def test_without_a_connection_a_close_does_not_wait_for_a_registration(
     else:
         bench.tell(CloseHandle())
         bench.lose()
-    assert [(reply, type(error)) for reply, error in bench.told] == [
-        (b"held", exceptions.AlreadyClosed),
-        (b"plain", exceptions.AlreadyClosed),
-    ]
-    assert bench.link.ended.done()
+    assert bench.told == []
+    bench.loop.pass_time(1.0)
+    bench.create()
+    assert bench.to_connection() == []
     register(bench, work)
-    assert bench.to_connection()[1:] == []
+    *shipped, close = bench.to_connection()
+    assert [len(each.frames) for each in shipped] == [1, 1]
+    assert isinstance(close.command, CommandCloseProducer)
+    bench.hears(bench.receipt(0), bench.receipt(1))
+    assert [reply for reply, outcome in bench.told if isinstance(outcome, SentTo)] == [b"held", b"plain"]
+    bench.reply(close, CommandSuccess(request_id=1))
+    assert bench.link.ended.done()
     assert bench.machine.pending.used == (0, 0)
 
 
-def test_a_close_during_a_creation_fails_what_waits_for_a_registration_at_once() -> None:
+def test_a_close_during_a_creation_fails_what_waits_for_a_registration_when_the_creation_times_out() -> None:
     bench = ProducerBench()
     bench.attach()
     sent_in(bench, b"held")
     bench.send(b"plain")
     bench.tell(CloseHandle())
+    assert bench.told == []
+    bench.loop.pass_time(30.0)
     assert [(reply, type(error)) for reply, error in bench.told] == [
-        (b"held", exceptions.AlreadyClosed),
-        (b"plain", exceptions.AlreadyClosed),
+        (b"held", exceptions.ConnectError),
+        (b"plain", exceptions.ConnectError),
     ]
     assert not bench.link.ended.done()
     bench.reply(bench.asked(), CommandSuccess(request_id=1))

@@ -169,9 +169,9 @@ def seeking(**options: Any) -> Subscriber:
     return driven
 
 
-def rebinding(state: State) -> Subscriber:
+def rebinding(state: State, **options: Any) -> Subscriber:
     """Return a consumer that has lost its binding and is about to get the next one."""
-    driven = ready()
+    driven = ready(**options)
     driven.tell(Detached(1, LOST))
     if state is State.WAITING:
         return driven
