@@ -325,6 +325,11 @@ class ConsumerMembers:
         """Give messages to the futures of `receive_async`."""
         self.receiver_queue.serve()
 
+    def close(self, error: PulsarException) -> tuple[str, ...]:
+        """Stop handing out messages. Nothing waits for a member."""
+        self.end(error)
+        return ()
+
     def end(self, error: PulsarException) -> None:
         """Stop handing out messages."""
         self.receiver_queue.end(error)

@@ -42,7 +42,7 @@ from pulsar_actors.runtime.message_crypto import ProducerKeys
 from pulsar_actors.runtime.multi_topics_actor import TopicSearch
 from pulsar_actors.runtime.producer_actor import FlushAll, TriggerFlush
 from pulsar_actors.runtime.schema_versions import SchemaVersions
-from pulsar_actors.runtime.send_queue import MessageHeader
+from pulsar_actors.runtime.send_queue import MessageHeader, SendQueue
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata, SingleMessageMetadata
 from pulsar_actors.wire.topic_name import TopicName
@@ -142,14 +142,21 @@ class ProducerMembers:
     def serve(self) -> None:
         """Do nothing: only consumers have futures to serve."""
 
+    def close(self, error: PulsarException) -> Sequence[str]:
+        """Refuse messages, and return the partitions whose messages wait for a producer."""
+        if self.closed is None:
+            self.closed = error
+        queues = self._uncreated_queues()
+        for queue in queues.values():
+            queue.close(error)
+        return [topic for topic, queue in queues.items() if queue.pending.held]
+
     def end(self, error: PulsarException) -> None:
         """Refuse messages, and fail those that wait for a producer that will never be created."""
         if self.closed is None:
             self.closed = error
-        created = {state.send_callbacks.topic for state in self._members.values()}
-        for topic, enqueuer in self._enqueuers.items():
-            if topic not in created:
-                enqueuer.send_queue.end(error)
+        for queue in self._uncreated_queues().values():
+            queue.end(error)
 
     def forget(self, error: Exception) -> None:
         """Refuse messages, in a forked child."""
@@ -167,6 +174,11 @@ class ProducerMembers:
         self._not_yet_shown[partition] = enqueuer
         while len(shown) in self._not_yet_shown:
             shown.append(self._not_yet_shown.pop(len(shown)))
+
+    def _uncreated_queues(self) -> dict[str, SendQueue]:
+        """Return the queues of partitions without a producer, by topic."""
+        created = {state.send_callbacks.topic for state in self._members.values()}
+        return {topic: one.send_queue for topic, one in self._enqueuers.items() if topic not in created}
 
     def _new_lazy_enqueuer(self, topic: str, among: int) -> SendQueueEnqueuer:
         options = self._options_of(topic, among)

@@ -7,7 +7,7 @@ member, the actor adds a pending call to it that is never resolved: the call fai
 Producers and consumers differ in their `MemberFactory`: it starts the members, and shows them to callers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
@@ -23,6 +23,7 @@ from pulsar_actors.machines.multi_topics_events import (
     MatchingTopicsListed,
     MemberAnswered,
     MembersDone,
+    MemberWanted,
     MultiTopicsOpened,
     PartitionsCounted,
     PartitionsGrown,
@@ -90,8 +91,12 @@ class MemberFactory(Protocol):
         """Give messages to the futures of `receive_async`."""
         ...
 
+    def close(self, error: PulsarException) -> Sequence[str]:
+        """Refuse further calls. Return the topics whose members have to be created still, for messages that wait."""
+        ...
+
     def end(self, error: PulsarException) -> None:
-        """Refuse further calls."""
+        """Refuse further calls, and fail what waits for a member."""
         ...
 
 
@@ -153,7 +158,8 @@ class MultiTopicsActor(CloseableActor[MultiTopics], Generic[F]):
             case TopicListWatcherEnded() | TriggerFlush():
                 pass  # the topics are listed anyway, and a producer that starts takes all messages that wait
             case CloseHandle():
-                self.members.end(AlreadyClosed(f"{self.name_in_errors} is closed"))
+                for topic in self.members.close(AlreadyClosed(f"{self.name_in_errors} is closed")):
+                    self.feed(MemberWanted(topic))
                 self.release(Close())
             case EndAtOnce():
                 self.release(message)

@@ -1,13 +1,15 @@
 """What was handed over before a close is sent, whichever state the producer or consumer is in."""
 
+import asyncio
 import gc
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import InitialPosition, Result
+from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
@@ -57,6 +59,61 @@ def stored(simulation: Simulation, topic: str) -> int:
         reader.read_next()
         count += 1
     return count
+
+
+# A lazy producer: most of its partitions have no producer yet.
+
+
+@every_end
+def test_messages_of_a_lazy_producer_are_sent_before_it_ends(end: End) -> None:
+    with Simulation() as simulation:
+        simulation.broker.create_topic("t", 8)
+        client = simulation.client()
+        handles = [client.create_producer("t", lazy_start_partitioned_producers=True)]
+        results = send_all(handles[0])
+        end(client, handles)
+        simulation.until(lambda: len(results) == MESSAGES)
+        assert results == [Result.Ok] * MESSAGES
+        assert stored(simulation, "t") == MESSAGES
+
+
+def test_what_a_lazy_producer_has_taken_from_one_call_is_sent_before_it_ends() -> None:
+    with Simulation() as simulation:
+        simulation.broker.create_topic("t", 8)
+        producer = simulation.client().create_producer("t", lazy_start_partitioned_producers=True)
+        sent = producer.send_many([MessageToSend(b"x", partition_key=key) for key in KEYS])
+        producer.close()
+        assert sent.result() == MESSAGES
+
+
+@every_end
+def test_what_a_lazy_producer_cannot_send_fails_within_the_operation_timeout(end: End) -> None:
+    with Simulation() as simulation:
+        simulation.broker.create_topic("t", 8)
+        client = simulation.client(operation_timeout_seconds=LIMIT)
+        handles = [client.create_producer("t", lazy_start_partitioned_producers=True)]
+        simulation.broker.faults.on("producer", times=None).drop()
+        results = send_all(handles[0])
+        began = simulation.now
+        end(client, handles)
+        simulation.until(lambda: len(results) == MESSAGES)
+        assert simulation.now - began < LIMIT + 2.0
+        assert set(results) == {Result.Ok, Result.ConnectError}
+
+
+def test_a_lazy_producer_of_asyncio_sends_before_it_ends() -> None:
+    with Simulation() as simulation:
+        simulation.broker.create_topic("t", 8)
+
+        async def program() -> list[Any]:
+            async with simulation.asyncio_client() as client:
+                producer = await client.create_producer("t", lazy_start_partitioned_producers=True)
+                sends = [asyncio.ensure_future(producer.send(b"x", partition_key=key)) for key in KEYS]
+                await asyncio.sleep(0)
+                await producer.close()
+                return await asyncio.gather(*sends, return_exceptions=True)
+
+        assert {type(outcome) for outcome in simulation.run_async(program())} == {MessageId}
 
 
 # Without a connection.

@@ -257,6 +257,23 @@ def test_the_first_message_for_a_lazy_partition_asks_for_its_producer_and_its_qu
     assert bench.producers.partitions[0] is first
 
 
+def test_a_close_names_the_lazy_partitions_whose_messages_wait_and_keeps_these() -> None:
+    bench = Bench()
+    bench.create(1)
+    bench.update(1)
+    bench.update(uncreated=(part(0), part(2)))
+    used, unused = bench.producers.partitions[0], bench.producers.partitions[2]
+    used.enqueue(b"x", None)
+    assert list(bench.producers.close(CLOSED)) == [part(0)]
+    assert bench.producers.closed is CLOSED
+    assert used.send_queue.closed is unused.send_queue.closed is CLOSED
+    assert len(used.send_queue.held(0)) == 1
+    bench.create(0)
+    assert bench.member(0).enqueuer is used
+    assert list(bench.producers.close(LATER)) == []
+    assert bench.producers.closed is CLOSED
+
+
 def test_a_partition_whose_producer_cannot_be_created_gets_a_new_queue() -> None:
     bench = Bench()
     bench.update(uncreated=(part(0), part(1)))

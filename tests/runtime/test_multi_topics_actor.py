@@ -43,6 +43,7 @@ class Members:
         self.grown: list[tuple[str, int]] = []
         self.served = 0
         self.ended: list[Exception] = []
+        self.wanted: tuple[str, ...] = ()
 
     def create(self, order: multi_topics_events.CreateMember) -> ActorRef:
         self.orders.append(order)
@@ -64,6 +65,10 @@ class Members:
 
     def serve(self) -> None:
         self.served += 1
+
+    def close(self, error: Exception) -> tuple[str, ...]:
+        self.ended.append(error)
+        return self.wanted
 
     def end(self, error: Exception) -> None:
         self.ended.append(error)
@@ -161,6 +166,19 @@ def test_a_close_closes_all_members_and_ends_with_the_last(bench: Bench) -> None
     bench.tell(multi_topics_events.MemberLost(2, CLOSED))
     assert bench.link.ended.done()
     assert of_kind(ActorEnded, bench.asked())
+
+
+def test_a_close_first_creates_the_members_whose_messages_wait_and_closes_them_like_the_others() -> None:
+    bench = Bench(lazy=True, first=0)
+    bench.opened()
+    bench.members.wanted = (f"{TOPIC}-partition-1",)
+    bench.tell(CloseHandle())
+    assert [order.topic for order in bench.members.orders] == [f"{TOPIC}-partition-{index}" for index in range(2)]
+    assert all(of_kind(CloseHandle, bench.actors.heard(each)) for each in bench.members.addresses.values())
+    bench.tell(multi_topics_events.MemberLost(1, CLOSED))
+    assert not bench.link.ended.done()
+    bench.tell(multi_topics_events.MemberLost(2, CLOSED))
+    assert bench.link.ended.done()
 
 
 def test_a_client_that_is_shut_down_waits_for_nobody(bench: Bench) -> None:
