@@ -36,21 +36,26 @@ _BETWEEN_LINES: Final = 5
 """Milliseconds that a line waits for others: somebody may be typing them."""
 
 
+def _same(value: object) -> object:
+    return value
+
+
 class Encoding(NamedTuple):
-    """A schema, and what makes a value for it from the bytes of a line or a file."""
+    """A schema, and what makes a value for it: from the bytes of a line or a file, and from an object of JSON."""
 
     schema: Schema
     value_of: Callable[[bytes], object]
+    value_of_json: Callable[[object], object] = _same
 
 
 def schema_argument(text: str) -> Encoding:
     """Parse the name of a schema, or `avro:` and a file with a definition."""
-    from pulsar_actors.schema import AutoPublishSchema, AvroSchema, StringSchema  # noqa: PLC0415 - most need none
+    from pulsar_actors.schema import AutoPublishSchema, StringSchema  # noqa: PLC0415 - most need none
 
     kind, _, file = text.partition(":")
     try:
         if kind == "avro" and file:
-            return Encoding(AvroSchema(None, schema_definition=json.loads(Path(file).read_text())), json.loads)
+            return _avro(json.loads(Path(file).read_text()))
     except (OSError, ValueError, ImportError, PulsarException) as fault:
         raise ArgumentTypeError(f"{text}: {fault}") from None
     if text == "string":
@@ -58,6 +63,18 @@ def schema_argument(text: str) -> Encoding:
     if text in {"bytes", "auto"}:
         return Encoding(BYTES if text == "bytes" else AutoPublishSchema(), bytes)
     raise ArgumentTypeError(f"takes bytes, string, auto or avro:FILE, got {text!r}")
+
+
+def _avro(definition: Any) -> Encoding:  # noqa: ANN401 - JSON
+    from pulsar_actors.cli.avro_values import AvroValues  # noqa: PLC0415 - it needs fastavro
+    from pulsar_actors.schema import AvroSchema  # noqa: PLC0415 - most need none
+
+    schema, values = AvroSchema(None, schema_definition=definition), AvroValues(definition)
+
+    def value_of(content: bytes) -> object:
+        return values.value_of(json.loads(content))
+
+    return Encoding(schema, value_of, values.value_of)
 
 
 class Sending:
@@ -142,22 +159,23 @@ def run(arguments: Namespace) -> int:
 
 def messages(arguments: Namespace) -> Iterator[MessageToSend]:
     """Return the messages that the arguments name; the lines of the standard input if they name none."""
-    properties, (schema, value_of) = dict(arguments.property), arguments.schema
+    properties, encoding = dict(arguments.property), arguments.schema
     for _ in range(arguments.times):
         for number, content in enumerate(_contents(arguments), 1):
             if arguments.json:
-                message = _of_line(number, content, takes_values=schema is not BYTES)
+                message = _of_line(number, content, encoding)
             else:
-                message = MessageToSend(value_of(content))
+                message = MessageToSend(encoding.value_of(content))
             key = message.partition_key if message.partition_key is not None else arguments.key
             given = {**properties, **(message.properties or {})} or None
             yield message._replace(partition_key=key, properties=given)
 
 
-def _of_line(number: int, line: bytes, *, takes_values: bool) -> MessageToSend:
+def _of_line(number: int, line: bytes, encoding: Encoding) -> MessageToSend:
     try:
-        return message_of(line.decode(), takes_values=takes_values)
-    except (InvalidMessage, UnicodeDecodeError) as fault:
+        message = message_of(line.decode(), takes_values=encoding.schema is not BYTES)
+        return message._replace(content=encoding.value_of_json(message.content))
+    except ValueError as fault:
         raise InvalidMessage(f"line {number}: {fault}") from None
 
 

@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -116,6 +119,93 @@ def test_bytes_in_a_value_are_written_as_avro_writes_them_in_json(command: Comma
     client.create_producer("t", schema=pulsar.schema.AvroSchema(Photo)).send(Photo(pixels=b"\x00\xffA"))
     line = json.loads(command(*everything("t", 1), "--schema", "auto", "--json"))
     assert line["value"] == {"pixels": "\x00\xffA"}
+
+
+PART = {"type": "record", "name": "Part", "fields": [{"name": "b", "type": "bytes"}]}
+NOON = datetime(2020, 1, 31, 12, 0, 0, 250_000, timezone.utc)
+TYPES_AND_VALUES: list[tuple[Any, list[Any]]] = [
+    ("bytes", [b"", b"\x00\xffA"]),
+    ({"type": "fixed", "name": "F", "size": 2}, [b"\xff\x00"]),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}, [Decimal("-1.25"), Decimal("1E+3")]),
+    ({"type": "fixed", "name": "F", "size": 4, "logicalType": "decimal", "precision": 9}, [Decimal(7)]),
+    ({"type": "int", "logicalType": "date"}, [NOON.date()]),
+    ({"type": "int", "logicalType": "time-millis"}, [NOON.time()]),
+    ({"type": "long", "logicalType": "time-micros"}, [NOON.time()]),
+    ({"type": "long", "logicalType": "timestamp-millis"}, [NOON]),
+    ({"type": "long", "logicalType": "timestamp-micros"}, [NOON]),
+    ({"type": "long", "logicalType": "local-timestamp-millis"}, [NOON.replace(tzinfo=None)]),
+    ({"type": "long", "logicalType": "local-timestamp-micros"}, [NOON.replace(tzinfo=None)]),
+    ({"type": "string", "logicalType": "uuid"}, [UUID(int=1)]),
+    ({"type": "bytes", "logicalType": "unheard-of"}, [b"\xff"]),
+    ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, ["B"]),
+    (["null", "bytes"], [None, b"\xff"]),
+    (["null", {"type": "long", "logicalType": "timestamp-millis"}], [None, NOON]),
+    (["bytes", "string", "double", {"type": "enum", "name": "E", "symbols": ["A"]}], ["text", "A", 1.5]),
+    ([{"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "boolean"], [Decimal("2.50"), True]),
+    ({"type": "array", "items": ["int", "bytes"]}, [[1, b"\xff"]]),
+    ({"type": "map", "values": {"type": "array", "items": "bytes"}}, [{"a": [b"\xff"]}]),
+    (PART, [{"b": b"\xff"}]),
+    ([{**PART, "name": "Other", "fields": [{"name": "o", "type": "bytes"}]}, PART], [{"b": b"\xff"}, {"o": b"\xfe"}]),
+    ([PART, {"type": "map", "values": "bytes"}], [{"b": b"\xff"}, {"x": b"\xff", "y": b""}]),
+]
+
+
+@pytest.mark.parametrize(("of", "values"), TYPES_AND_VALUES, ids=lambda given: str(given)[:60])
+def test_what_consume_writes_of_avro_in_json_produce_reads(
+    command: Command, client: pulsar.Client, tmp_path: Path, of: Any, values: list[Any]
+) -> None:
+    definition = {"type": "record", "name": "R", "fields": [{"name": "a", "type": of}]}
+    (tmp_path / "r.avsc").write_text(json.dumps(definition))
+    schema, asked = AvroSchema(None, schema_definition=definition), ["--schema", f"avro:{tmp_path / 'r.avsc'}"]
+    producer = client.create_producer("from", schema=schema)
+    for value in values:
+        producer.send({"a": value})
+    lines = command(*everything("from", len(values)), "--schema", "auto", "--json")
+    command("produce", "to", *asked, "--json", given=lines.encode())
+    alone = "".join(f"{json.dumps(json.loads(line)['value'])}\n" for line in lines.splitlines())
+    command("produce", "to", *asked, given=alone.encode())
+    sent = [repr(message.value()) for message in stored(client, "from", schema=schema)]
+    assert [repr(message.value()) for message in stored(client, "to", schema=schema)] == [*sent, *sent]
+
+
+def test_a_record_that_contains_itself_is_read_in_json(command: Command, client: pulsar.Client, tmp_path: Path) -> None:
+    fields = [{"name": "b", "type": "bytes"}, {"name": "next", "type": ["null", "Node"], "default": None}]
+    definition = {"type": "record", "name": "Node", "namespace": "of.lists", "fields": fields}
+    (tmp_path / "node.avsc").write_text(json.dumps(definition))
+    given = '{"b": "\u00ff", "next": {"b": "\u00fe"}}'.encode()
+    command("produce", "t", "--schema", f"avro:{tmp_path / 'node.avsc'}", given=given)
+    (found,) = stored(client, "t", schema=AvroSchema(None, schema_definition=definition))
+    assert found.value() == {"b": b"\xff", "next": {"b": b"\xfe", "next": None}}
+
+
+@pytest.mark.parametrize(
+    ("of", "value", "says"),
+    [
+        ("bytes", "€", "'€' has characters that are no bytes"),
+        ("long", "7", "'7' is no value of the type long"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, "B", "'B' is no value of the type enum"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4}, "x", "'x' is no decimal"),
+        (
+            {"type": "long", "logicalType": "timestamp-millis"},
+            "2020-01-31 12:00",
+            "'2020-01-31 12:00' needs a time zone",
+        ),
+        (
+            {"type": "long", "logicalType": "local-timestamp-millis"},
+            "2020-01-31T12:00Z",
+            "'2020-01-31T12:00Z' has a time zone",
+        ),
+        ({"type": "int", "logicalType": "date"}, "soon", "Invalid isoformat string: 'soon'"),
+    ],
+)
+def test_a_text_that_is_no_value_of_its_field_is_told(
+    command: Command, tmp_path: Path, of: Any, value: str, says: str
+) -> None:
+    definition = {"type": "record", "name": "R", "fields": [{"name": "a", "type": of}]}
+    (tmp_path / "r.avsc").write_text(json.dumps(definition))
+    words = "produce", "t", "--schema", f"avro:{tmp_path / 'r.avsc'}"
+    command(*words, "--json", given=json.dumps({"value": {"a": value}}).encode(), status=1, says=f"line 1: a: {says}")
+    command(*words, given=json.dumps({"a": value}).encode(), status=1, says=f"failed: WrongContent: a: {says}")
 
 
 @pytest.mark.parametrize(
