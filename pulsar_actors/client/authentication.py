@@ -80,8 +80,8 @@ class Authentication:
 class AuthenticationToken(Authentication):
     """A token."""
 
-    def __init__(self, token: str | Callable[[], str]) -> None:
-        """Take the text of a token, or a callable that returns it.
+    def __init__(self, token: str | Callable[[], str | bytes]) -> None:
+        """Take the text of a token, or a callable that returns it, also as bytes.
 
         A callable is called for each connection, and whenever a broker says that the token has expired. It may block:
         nothing else waits for it. For a token in a file or a variable, see `Authentication`.

@@ -132,7 +132,7 @@ TOKEN: Final = "token"  # noqa: S105 - the method's name
 class TokenProvider:
     """Provides a token: a text, or a callable that returns it."""
 
-    token: str | Callable[[], str]
+    token: str | Callable[[], str | bytes]
     tls_certificate: None = None
 
     def fetch(self, challenge: bytes | None) -> tuple[str, bytes]:  # noqa: ARG002 - a token answers any challenge
@@ -180,7 +180,9 @@ def token_from_params(parameters: str) -> TokenProvider:
 
 
 def token_data(who: str, token: object) -> bytes:
-    """Check a token, and encode it."""
+    """Check a token, and encode it. Bytes are its text, as in the official client."""
+    if isinstance(token, bytes):
+        token = token.decode(errors="surrogateescape")
     if not isinstance(token, str):
         raise credentials_error(f"asked for a token, {who} gave an object of type {type(token).__name__}")
     if not token.strip() or not is_text(token):

@@ -95,6 +95,10 @@ def test_a_token_in_the_environment_is_read_anew_each_time(monkeypatch: pytest.M
     assert by_name.fetch() == ("token", b"another")
 
 
+def test_a_token_that_a_callable_gives_as_bytes_is_its_text() -> None:
+    assert pulsar.AuthenticationToken(f"{SECRET}\n".encode).fetch() == ("token", SECRET.encode())
+
+
 def not_text(folder: Path) -> pulsar.Authentication:
     (folder / "binary").write_bytes(SECRET.encode() + b"\xff")
     return pulsar.Authentication("token", f"file:{folder}/binary")
@@ -106,6 +110,7 @@ def not_text(folder: Path) -> pulsar.Authentication:
         (lambda folder: pulsar.AuthenticationToken(broken_vault), "an object of type NoneType"),
         (lambda folder: pulsar.AuthenticationToken(lambda: " "), "blank or not Unicode"),
         (lambda folder: pulsar.AuthenticationToken(lambda: f"{SECRET}\ud800"), "blank or not Unicode"),
+        (lambda folder: pulsar.AuthenticationToken(lambda: SECRET.encode() + b"\xff"), "blank or not Unicode"),
         (lambda folder: pulsar.Authentication("token", f"file://{folder}/none"), "none': No such file or directory"),
         (not_text, "binary': it is not text"),
         (
