@@ -7,7 +7,7 @@ from typing import Final
 
 from pulsar_actors.cli.broker import BROKER
 from pulsar_actors.cli.check_imports import CHECK_IMPORTS
-from pulsar_actors.cli.command import Command
+from pulsar_actors.cli.command import Command, status_of
 from pulsar_actors.cli.consume import CONSUME
 from pulsar_actors.cli.demo import DEMO
 from pulsar_actors.cli.explain.command import EXPLAIN
@@ -44,8 +44,7 @@ def main(arguments: Sequence[str], program: str = "python -m pulsar_actors") -> 
     if parsed.run is None:
         parsed.parser.print_help()
         return 0
-    status: int = parsed.run(parsed)
-    return status
+    return status_of(parsed)
 
 
 def script() -> int:

@@ -1,13 +1,18 @@
 """A command of `python -m pulsar_actors`, and helpers for commands."""
 
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any, Final
 
+from pulsar_actors.cli.terminal import drop_output
 from pulsar_actors.named_tuple import NamedTuple
 
 INTERRUPTED: Final = 130
 """The exit status of a program that Ctrl-C has ended, as shells report it."""
+
+OUTPUT_GONE: Final = 141
+"""That of a program whose output nobody reads any more, as in `| head -1`, as shells report it."""
 
 
 class Command(NamedTuple):
@@ -23,6 +28,20 @@ class Command(NamedTuple):
         parser = commands.add_parser(self.name, help=self.summary, description=self.summary)
         parser.set_defaults(run=self.run, parser=parser)
         self.configure(parser)
+
+
+def status_of(arguments: Namespace) -> int:
+    """Run the command of parsed arguments, and return its exit status."""
+    try:
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        drop_output()
+        return OUTPUT_GONE
+    return status
 
 
 def integer_argument(least: int, most: int) -> Callable[[str], int]:

@@ -4,7 +4,6 @@ Without a subscription it reads, and leaves nothing behind at the broker. With o
 is written. Ctrl-C is a regular end, and so is a reader of the output that goes away.
 """
 
-import os
 import re
 import sys
 import time
@@ -22,7 +21,7 @@ from pulsar_actors.cli.arguments import (
 )
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.cli.message_lines import line_of, plain_value
-from pulsar_actors.cli.terminal import dimmed, shown
+from pulsar_actors.cli.terminal import dimmed, drop_output, shown
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.client.message import Message
@@ -36,8 +35,8 @@ POLL_MS: Final = 500
 
 def run(arguments: Namespace) -> int:
     """Write messages until there are enough, or none comes any more."""
-    if arguments.regex and arguments.subscription_name is None:
-        arguments.parser.error("--regex goes with a subscription: name one with -s")
+    if arguments.regex:
+        _check_pattern(arguments)
     left = arguments.num_messages or None
     try:
         with client_of(
@@ -61,12 +60,23 @@ def run(arguments: Namespace) -> int:
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at the exit fails as well
+        drop_output()
         return 0
-    except (PulsarException, OSError, ValueError) as fault:
+    except (PulsarException, OSError, ValueError, RecursionError) as fault:
         print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
         return 1
     return 0
+
+
+def _check_pattern(arguments: Namespace) -> None:
+    if arguments.subscription_name is None:
+        arguments.parser.error("--regex goes with a subscription: name one with -s")
+    if len(arguments.topic) > 1:
+        arguments.parser.error(f"--regex takes one pattern, such as {'|'.join(arguments.topic)!r}")
+    try:
+        re.compile(arguments.topic[0])
+    except re.error as fault:
+        arguments.parser.error(f"{arguments.topic[0]!r} is no pattern: {fault}")
 
 
 Take = Callable[[int, int], Sequence[Message]]

@@ -56,7 +56,7 @@ def schema_argument(text: str) -> Encoding:
     try:
         if kind == "avro" and file:
             return _avro(json.loads(Path(file).read_text()))
-    except (OSError, ValueError, ImportError, PulsarException) as fault:
+    except (OSError, ValueError, ImportError, RecursionError, PulsarException) as fault:
         raise ArgumentTypeError(f"{text}: {fault}") from None
     if text == "string":
         return Encoding(StringSchema(), bytes.decode)
@@ -140,7 +140,7 @@ def run(arguments: Namespace) -> int:
             try:
                 for message in messages(arguments):
                     sending.send(message)
-            except (PulsarException, ValueError, OSError) as error:
+            except (PulsarException, ValueError, OSError, RecursionError) as error:
                 fault = error
             sending.end()
     except KeyboardInterrupt:
@@ -175,7 +175,7 @@ def _of_line(number: int, line: bytes, encoding: Encoding) -> MessageToSend:
     try:
         message = message_of(line.decode(), takes_values=encoding.schema is not BYTES)
         return message._replace(content=encoding.value_of_json(message.content))
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise InvalidMessage(f"line {number}: {fault}") from None
 
 

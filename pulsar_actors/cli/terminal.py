@@ -1,5 +1,6 @@
 """Text on a terminal: no control characters of others, and faint text. A file or a pipe gets everything as it is."""
 
+import os
 import re
 import sys
 from typing import Final
@@ -12,6 +13,13 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def shown(text: str) -> str:
     """Return what is written of a text that others have made."""
     return _CONTROL.sub(_escaped, text) if sys.stdout.isatty() else text
+
+
+def drop_output() -> None:
+    """Write nothing any more, as nobody reads it. Otherwise Python would fail at its exit, when it writes the rest."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nothing, stream.fileno())
 
 
 def dimmed(text: str) -> str:

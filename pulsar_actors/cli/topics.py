@@ -50,10 +50,12 @@ def run(arguments: Namespace) -> int:
         with closing(AdminInterface(arguments.admin_url, options, "--admin-url")) as admin:
             for line in action(admin, arguments):
                 print(line)
+    except BrokenPipeError:  # of the output: errors of the connection come as those of Pulsar
+        raise
     except (PulsarException, OSError) as fault:
         print(f"failed: {fault}", file=sys.stderr)
         return 1
-    except (LookupError, TypeError, ValueError, AttributeError) as fault:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as fault:
         what = "what --admin-url answers is none of Pulsar's: is it the brokers' web server?"
         print(f"failed: {what} ({type(fault).__name__}: {fault})", file=sys.stderr)
         return 1

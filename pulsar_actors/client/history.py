@@ -42,7 +42,7 @@ class History(tuple[StateChange, ...]):
             if content["format"] != FORMAT:
                 raise ValueError(f"its format is not {FORMAT!r}")  # noqa: TRY301 - told as all that is wrong with it
             return cls(map(_checked, content["changes"]))
-        except (ValueError, KeyError, TypeError) as wrong:
+        except (ValueError, KeyError, TypeError, RecursionError) as wrong:
             raise InvalidArgument(f"{str(path)!r} is no saved history: {wrong}") from None
 
     def save(self, path: str | Path) -> None:

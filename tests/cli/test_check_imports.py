@@ -1,4 +1,6 @@
 import operator
+import os
+import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -111,3 +113,16 @@ def test_no_program_is_run(tmp_path: Path) -> None:
     program.write_text("import sys\nsys.modules['it was run'] = sys\nimport pulsar\npulsar.Client\n")
     main(["check-imports", str(program)])
     assert "it was run" not in sys.modules
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_who_reads_the_output_may_go_away(tmp_path: Path, unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    (tmp_path / "p.py").write_text("import pulsar\npulsar.Client\n")
+    command, pipe = [sys.executable, "-m", "pulsar_actors", "check-imports", str(tmp_path)], subprocess.PIPE
+    with subprocess.Popen(command, text=True, stdout=pipe, stderr=pipe, env=environment) as running:  # noqa: S603
+        assert running.stdout is not None
+        running.stdout.close()
+        assert running.wait(60) == 141
+        assert running.stderr is not None
+        assert running.stderr.read() == ""

@@ -268,8 +268,12 @@ def test_bytes_must_fit_the_schema_of_a_topic_that_has_one(command: Command, cli
     assert [message.value().kind for message in stored(client, "fruit", schema=JsonSchema(Fruit))] == ["pear", "plum"]
 
 
-@pytest.mark.parametrize("schema", ["nonsense", "avro", "avro:", "avro:/no/such/file"])
-def test_a_schema_that_is_none_is_refused_with_the_usage(schema: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("schema", ["nonsense", "avro", "avro:", "avro:/no/such/file", "avro:deep"])
+def test_a_schema_that_is_none_is_refused_with_the_usage(
+    schema: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep").write_text("[" * 100_000)
     with pytest.raises(SystemExit):
         main(["produce", "t", "--schema", schema])
     assert "argument --schema: " in capsys.readouterr().err
@@ -295,6 +299,45 @@ def test_several_topics_and_a_pattern(command: Command, client: pulsar.Client) -
     assert sorted(command(*pattern, "-s", "s").split()) == ["one", "only"]
     with pytest.raises(SystemExit):
         command(*pattern)
+
+
+@pytest.mark.parametrize(
+    ("topics", "says"),
+    [
+        (["["], "'[' is no pattern: unterminated character set"),
+        (["one", "two"], "--regex takes one pattern, such as 'one|two'"),
+    ],
+)
+def test_a_pattern_that_is_none_is_refused_with_the_usage(
+    topics: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["consume", *topics, "-s", "s", "--regex"])
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_values_that_are_nested_too_deep_end_it_with_a_line_and_what_came_before_is_sent(
+    command: Command, client: pulsar.Client, tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / "fruit.avsc").write_text(json.dumps(DEFINITION))
+    pear, deep = '{"kind": "pear"}', "[" * 100_000
+    lines = [f'{{"value": {one}}}' if words else one for one in (pear, deep)]
+    says = "messages stored on t: 1\nfailed: "
+    options = ["--schema", f"avro:{tmp_path / 'fruit.avsc'}", *words]
+    command("produce", "t", *options, given="\n".join(lines).encode(), status=1, says=says)
+    assert len(stored(client, "t", schema=AvroSchema(None, schema_definition=DEFINITION))) == 1
+
+
+def test_values_as_deep_as_json_can_be_end_it_with_a_line(command: Command, tmp_path: Path) -> None:
+    fields = [{"name": "next", "type": ["null", "Node"]}]
+    (tmp_path / "node.avsc").write_text(json.dumps({"type": "record", "name": "Node", "fields": fields}))
+    deep = '{"next": ' * 700 + "null" + "}" * 700
+    options = ["--schema", f"avro:{tmp_path / 'node.avsc'}"]
+    command("produce", "t", *options, given=deep.encode(), status=1, says="messages stored on t: 0\nfailed: ")
+    line = f'{{"value": {deep}}}'
+    command("produce", "t", *options, "--json", given=line.encode(), status=1, says="failed: InvalidMessage: line 1: ")
 
 
 def test_verbose_says_what_a_message_is(command: Command, client: pulsar.Client) -> None:

@@ -1,5 +1,12 @@
 """`topics` with a web server that is none of Pulsar's. With brokers: tests/real_broker/test_topics_command.py."""
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
 import pytest
 
 from pulsar_actors.__main__ import main
@@ -10,7 +17,7 @@ TOPIC = "persistent://public/default/t"
 
 
 WORDS = [["list"], ["stats", TOPIC], ["peek", TOPIC, "-s", "s"], ["terminate", TOPIC]]
-BODIES = [b"<html>", b"7", b"[7]", b"{}", b'{"partitions": 0}']
+BODIES = [b"<html>", b"[" * 100_000, b"7", b"[7]", b"{}", b'{"partitions": 0}']
 
 
 @pytest.mark.parametrize(
@@ -38,3 +45,41 @@ def test_an_address_that_is_none_of_a_web_server_is_refused(url: str, capsys: py
     assert main(["topics", "list", "-u", url]) == 1
     needed = "--admin-url is the address of the brokers' web server, such as http://host:8080"
     assert capsys.readouterr().err == f"failed: {needed}\n"
+
+
+def program(*words: str, **options: Any) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "pulsar_actors", "topics", *words]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # noqa: S603
+
+
+def test_ctrl_c_while_a_server_does_not_answer_is_told_in_a_line() -> None:
+    asked, ends = threading.Event(), threading.Event()
+
+    def silent(_: object) -> Said:
+        asked.set()
+        ends.wait(60)
+        return Said()
+
+    with web_server() as server:
+        server.answer = silent
+        with program("list", "-u", server.url) as running:
+            assert asked.wait(60)
+            running.send_signal(signal.SIGINT)
+            try:
+                assert running.communicate(timeout=30) == ("", "stopped\n")
+            finally:
+                ends.set()
+            assert running.returncode == 130
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_who_reads_the_output_may_go_away(unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with web_server() as server:
+        server.answer = lambda _: Said(body=b'["t"]')
+        with program("list", "-u", server.url, env=environment) as running:
+            assert running.stdout is not None
+            running.stdout.close()
+            assert running.wait(60) == 141
+            assert running.stderr is not None
+            assert running.stderr.read() == ""

@@ -218,6 +218,7 @@ FORMAT = "pulsar_actors history, version 1"
         "",
         "no JSON",
         "[]",
+        "[" * 100_000,
         "{}",
         json.dumps({"format": "something else", "changes": []}),
         json.dumps({"format": FORMAT}),
