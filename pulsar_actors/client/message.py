@@ -276,6 +276,18 @@ class Message:
         """Return the cluster that the message was replicated from, or an empty name."""
         return readable(self._opened.metadata).replicated_from
 
+    def __copy__(self) -> "Message":
+        return self  # it never changes
+
+    def __deepcopy__(self, _: object) -> "Message":
+        return self
+
+    def __reduce__(self) -> Any:  # noqa: ANN401 - it never returns
+        raise TypeError(
+            "a Message belongs to its consumer and cannot be pickled: pickle what you need of it, such as data(), "
+            "properties() and message_id(), by which the consumer acknowledges"
+        )
+
     def __repr__(self) -> str:
         return f"<Message {self.message_id()} of {self.topic_name()}: {len(self._payload):,} bytes{self._excerpt()}>"
 

@@ -1,4 +1,6 @@
+import copy
 import json
+import pickle
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -258,6 +260,17 @@ def test_a_repr_is_short_and_shows_an_excerpt_at_most() -> None:
 
 
 @pytest.mark.shows("Message metadata", "encryption_algo")
+def test_a_message_does_not_pickle_and_says_what_does() -> None:
+    with pytest.raises(TypeError, match=r"cannot be pickled: pickle .* data\(\), properties\(\) and message_id\(\)"):
+        pickle.dumps(message())
+
+
+def test_a_copy_of_a_message_is_the_message_which_never_changes() -> None:
+    one = message()
+    assert copy.copy(one) is one
+    assert copy.deepcopy({"kept": [one]})["kept"] == [one]
+
+
 def test_an_encrypted_message_says_how_it_was_encrypted() -> None:
     keys = [pb.EncryptionKeys(key="name", value=b"sealed", metadata=[pb.KeyValue(key="a", value="b")])]
     encrypted = message(
