@@ -154,7 +154,9 @@ class ReceivingHandle(Handle[R]):
                 message = self._receiver.take_now() or await self._wait(deadline, self._receiver.take_now)
                 if message is None:
                     break
-                batch.add(message)
+                if not batch.add(message):
+                    self._receiver.give_back([message])
+                    break
         except (AlreadyClosed, InternalError, TopicTerminated):
             if not batch.messages:  # where there are some, the next call raises it
                 raise
@@ -202,8 +204,6 @@ class ReceivingHandle(Handle[R]):
                     taken = take()
             finally:  # a cancelled waiter passes its wake-up on
                 self._receiver_queue.stop_waiting(waiter, empty_handed=taken is None)
-                if taken is None and self._receiver.interrupted_batch:
-                    self._receiver_queue.wake(1)  # `stop_waiting` knows nothing of messages that were given back
             if is_late:
                 break
         return taken

@@ -82,6 +82,8 @@ class ConsumerDeadLetterPolicy:
 class ConsumerBatchReceivePolicy:
     """The limits of `batch_receive`: so many messages or bytes, or so long, whichever comes first.
 
+    The messages have no more than `max_num_bytes` together, except that there is always a first one.
+
     0 or less means no limit, but at least one of the three must be set: otherwise the call might never return. If only
     the time is limited, the size is limited to 10 MiB, too, because a long backlog would fill the memory.
     """
@@ -103,6 +105,10 @@ class ConsumerBatchReceivePolicy:
     def is_filled_by(self, messages: int, size: int) -> bool:
         """Return whether so many messages, with so many bytes in all, reach a limit."""
         return 0 < self.max_num_message <= messages or 0 < self.max_num_bytes <= size
+
+    def is_exceeded_by(self, size: int) -> bool:
+        """Return whether so many bytes are more than the limit."""
+        return 0 < self.max_num_bytes < size
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ class MessageReceiver:
         self._what = what
         self._has_listener = has_listener
         self._now = engine.now
-        self.interrupted_batch: list[Message] = []  # of a call that was interrupted; an empty deque takes most of a KiB
+        self.interrupted_batch: list[Message] = receiver_queue.given_back  # of a call that was interrupted
 
     def receive(self, timeout_millis: int | None) -> Message:
         """Receive a message. Without a timeout, wait without a limit; with 0 or less, do not wait."""
@@ -180,7 +180,8 @@ class MessageReceiver:
             _timeout("timeout_millis", timeout_millis)
         if self._receiver_queue.closed is not None:
             raise copy_error(self._receiver_queue.closed)
-        message: Message | None = self._take_interrupted() if self.interrupted_batch else self._receiver_queue.take()
+        queue = self._receiver_queue
+        message: Message | None = queue.take_next() if self.interrupted_batch else queue.take()
         return self.wait_for(self._take, timeout_millis) if message is None else message
 
     def receive_many(self, most: int, timeout_millis: int | None) -> list[Message]:
@@ -202,7 +203,7 @@ class MessageReceiver:
         if self._receiver_queue.closed is not None:
             raise copy_error(self._receiver_queue.closed)
         while self.interrupted_batch and len(messages) < most:
-            message = self._take_given_back()
+            message = self._receiver_queue.take_given_back()
             if message is not None:
                 messages.append(message)
         if len(messages) < most:
@@ -214,16 +215,17 @@ class MessageReceiver:
         self._refuse_listener()
         if self._receiver_queue.closed is not None:
             raise copy_error(self._receiver_queue.closed)
-        return self._take_interrupted()
+        return self._take()
 
     def intercepted(self, message: Message) -> Message:
         """Pass a taken message through the interceptors, if there are any."""
         return message
 
     def give_back(self, messages: Sequence[Message]) -> None:
-        """Have the next calls take messages that a cancelled call has taken."""
+        """Have the next calls take messages that a call has taken and does not return."""
         self.interrupted_batch[:0] = messages
         self._receiver_queue.wake(len(messages))
+        self._tell(ServeReceiveFutures())
 
     @property
     def has_given_back(self) -> bool:
@@ -255,10 +257,12 @@ class MessageReceiver:
         batch = ReceivedBatch(self._receiver_queue, policy)
         try:
             while not batch.is_filled:
-                message = self._take_interrupted()
+                message = self._take()
                 if message is None:
                     message = self._wait(self._take, deadline)
-                batch.add(message)
+                if not batch.add(message):
+                    self.give_back([message])
+                    break
         except Timeout:
             pass
         except (AlreadyClosed, InternalError, TopicTerminated):
@@ -278,23 +282,8 @@ class MessageReceiver:
             self._tell(RunAfter(policy.timeout_ms / 1000, batch.expire))
         return batch
 
-    def _take_interrupted(self) -> Message | None:
-        """Take the next message; first those that an interrupted call left, unless a seek has made them void."""
-        while self.interrupted_batch:
-            message = self._take_given_back()
-            if message is not None:
-                return message
-        return self._take()
-
-    def _take_given_back(self) -> Message | None:
-        try:
-            message = self.interrupted_batch.pop(0)
-        except IndexError:  # another caller was faster
-            return None
-        return message if self._receiver_queue.still_delivers(*_origin_of(message)) else None
-
     def _take(self) -> Message | None:
-        message: Message | None = self._receiver_queue.take()
+        message: Message | None = self._receiver_queue.take_next()
         return message
 
     def _wait(self, take: Callable[[], T | None], deadline: float | None) -> T:
@@ -391,7 +380,10 @@ class InterceptedMessageReceiver(MessageReceiver):
 
 
 class ReceivedBatch:
-    """The messages of one call of `batch_receive`. A seek during the call makes those before it void."""
+    """The messages of one call of `batch_receive`. A seek during the call makes those before it void.
+
+    Together they are no larger than the policy says; only the first may be.
+    """
 
     __slots__ = ("_origins", "_policy", "_receiver_queue", "_size", "messages")
 
@@ -407,14 +399,21 @@ class ReceivedBatch:
         """True once there are as many messages as the policy says."""
         return self._policy.is_filled_by(len(self.messages), self._size)
 
-    def add(self, message: Message) -> None:
-        """Add a message. If it is the first of a generation, there may have been a seek before it."""
+    def add(self, message: Message) -> bool:
+        """Add a message, and return True; False if it is for the next call, because this one would have too many bytes.
+
+        If it is the first message of a generation, there may have been a seek before it.
+        """
         origin = _origin_of(message)
         if origin not in self._origins:
             self._drop_void()
-            self._origins.add(origin)
+        size = self._size + len(message.data())
+        if self.messages and self._policy.is_exceeded_by(size):
+            return False
+        self._origins.add(origin)
         self.messages.append(message)
-        self._size += len(message.data())
+        self._size = size
+        return True
 
     def valid_messages(self) -> list[Message]:
         """Return the messages that no seek has made void."""
@@ -467,11 +466,14 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
             settle(self, self._batch.valid_messages() or error)  # where there are some, the next call raises it
             return
         while message is not None:
-            self._batch.add(message)
-            if self._is_late or self._batch.is_filled:
+            is_added = self._batch.add(message)
+            if not is_added:
+                self._receiver_queue.given_back.insert(0, message)
+                self._receiver_queue.wake(1)
+            if not is_added or self._is_late or self._batch.is_filled:
                 settle(self, self._batch.messages)
                 return
-            message = self._receiver_queue.take()
+            message = self._receiver_queue.take_next()
         self._next = self._receiver_queue.receive_future(ahead=True)
         self._next.add_done_callback(self._came)
 

@@ -4,6 +4,9 @@ A caller that finds no message adds a waiter, a future, and *then* looks again. 
 waiters (the rule "append, then look" of `loop.py`). A wake-up promises no message: another caller may take it first,
 and then the woken caller waits again. A caller that stops waiting and has not used its wake-up passes it on.
 
+A caller that was interrupted, or that has taken a message too many, gives messages back. They come first then, unless
+a seek makes them void.
+
 Futures of messages (`receive_async`) are served in the order in which they were made, and only on the loop. Such a
 future may be cancelled until there is a message for it. When there is one, the loop first claims the future, which can
 then not be cancelled any longer, and *then* takes the message. So no message is taken for a cancelled future. If the
@@ -28,11 +31,12 @@ from pulsar_actors.runtime.loop import Interleaving
 class ReceiverQueueBase(ABC):
     """A queue that callers take messages from."""
 
-    __slots__ = ("_receive_futures", "_waiters", "checkpoint", "closed")
+    __slots__ = ("_receive_futures", "_waiters", "checkpoint", "closed", "given_back")
 
     def __init__(self, interleaving: Interleaving) -> None:
         self.closed: Exception | None = None
         self.checkpoint = interleaving.checkpoint
+        self.given_back: list[Any] = []  # messages, always this list; an empty deque takes most of a KiB
         self._waiters = WaiterQueue()
         self._receive_futures = ReceiveFutures(self)
 
@@ -41,6 +45,23 @@ class ReceiverQueueBase(ABC):
     @abstractmethod
     def take(self) -> Any:  # noqa: ANN401 - a message, as `make` makes it
         """Take the next message, or None if there is none now."""
+
+    def take_next(self) -> Any:  # noqa: ANN401 - a message
+        """Take the next message; first those that callers have given back."""
+        message = self.take_given_back()
+        return self.take() if message is None else message
+
+    def take_given_back(self) -> Any:  # noqa: ANN401 - a message
+        """Take a message that a caller has given back, and that no seek has made void; None if there is none."""
+        while self.given_back:
+            try:
+                message = self.given_back.pop(0)
+            except IndexError:  # another caller was faster
+                break
+            entry = message._opened  # noqa: SLF001 - of a Message, whose module imports this one
+            if self.still_delivers(entry.topic, entry.generation):
+                return message
+        return None
 
     @abstractmethod
     def take_many(self, most: int, messages: list[Any]) -> None:
@@ -99,7 +120,7 @@ class ReceiverQueueBase(ABC):
             self._waiters.remove(waiter)
         except ValueError:
             self.checkpoint()
-            if empty_handed and self.queued:
+            if empty_handed and (self.given_back or self.queued):
                 self._waiters.wake(1)
         if empty_handed:
             self.cancel_request()
@@ -199,7 +220,11 @@ class ReceiveFutures:
         """Give messages to the futures; if no message will come, an error."""
         queue = self._queue
         while self._claim():
-            outcome = queue.take()
+            outcome = queue.take_given_back()
+            if outcome is not None:
+                queue.cancel_request()  # it needs no other message
+            else:
+                outcome = queue.take()
             if outcome is None:
                 outcome = queue.end_reason
             if outcome is None:
@@ -218,7 +243,7 @@ class ReceiveFutures:
 
     def _claim(self) -> bool:
         """Claim the future that gets the next message, once there is one for it."""
-        while self.claimed is None and self.pending and self._queue.can_answer():
+        while self.claimed is None and self.pending and (self._queue.given_back or self._queue.can_answer()):
             try:
                 future = self.pending.popleft()
             except IndexError:  # its owner has just removed it

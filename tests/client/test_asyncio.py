@@ -372,6 +372,21 @@ def test_a_seek_during_a_batch_receive_voids_what_it_had(broker: EmbeddedBroker,
     run(main)
 
 
+def test_a_batch_has_no_more_bytes_than_the_policy_says(broker: EmbeddedBroker, topic: str, run: Run) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            policy = ConsumerBatchReceivePolicy(-1, 4, 5_000)
+            consumer = await client.subscribe(topic, "s", batch_receive_policy=policy)
+            async with await client.create_producer(topic) as producer:
+                for payload in (b"aa", b"bb", b"c", b"large", b"d"):
+                    await producer.send(payload)
+                for batch in ([b"aa", b"bb"], [b"c"], [b"large"]):
+                    assert [message.data() for message in await consumer.batch_receive()] == batch
+                assert (await consumer.receive()).data() == b"d"
+
+    run(main)
+
+
 def test_acks_nacks_and_questions(broker: EmbeddedBroker, topic: str, run: Run) -> None:
     async def main() -> None:
         async with aio.Client(broker.service_url) as client:

@@ -276,7 +276,9 @@ def test_where_a_listener_gets_the_messages_there_is_nothing_to_receive() -> Non
     ("policy", "arriving", "batch", "seconds"),
     [
         ({"messages": 2, "timeout_ms": 0}, [b"a", b"b", b"c"], [b"a", b"b"], 0.0),
-        ({"size": 5}, [b"1234", b"5678", b"9"], [b"1234", b"5678"], 0.0),
+        ({"size": 8}, [b"1234", b"5678", b"9"], [b"1234", b"5678"], 0.0),
+        ({"size": 7}, [b"1234", b"5678", b"9"], [b"1234"], 0.0),
+        ({"size": 3}, [b"1234", b"5678", b"9"], [b"1234"], 0.0),
         ({"timeout_ms": 250}, [b"a", b"b"], [b"a", b"b"], 0.25),
         ({"timeout_ms": 250}, [], [], 0.25),
     ],
@@ -329,6 +331,21 @@ def test_what_an_interrupted_batch_had_is_received_next_in_its_order(bench: Benc
     assert bench.batch(messages=2) == [b"b", b"c"]
 
 
+def test_what_an_interrupted_batch_had_is_for_futures_too(bench: Bench) -> None:
+    bench.arrive(b"a", b"b")
+    bench.later(interrupt)
+    with pytest.raises(pulsar.Interrupted):
+        bench.batch()
+    futures = [bench.receiving.receive_async() for _ in range(3)]
+    bench.queue.serve()
+    assert [one.result(0).data() for one in futures[:2]] == [b"a", b"b"]
+    assert not futures[2].done()
+    bench.receiving.give_back([futures[0].result(0)])
+    assert bench.actors.heard(bench.actor) == [ServeReceiveFutures()] * 4, "of each future, and of what was given back"
+    bench.queue.serve()
+    assert futures[2].result(0).data() == b"a"
+
+
 def test_a_seek_voids_what_an_interrupted_batch_had(bench: Bench) -> None:
     bench.queue.add([batch(1, b"a", b"b")])
     bench.later(interrupt)
@@ -373,12 +390,36 @@ def test_it_has_as_many_messages_as_the_policy_says_and_the_next_has_what_follow
         assert [one.data() for one in second.result(PATIENCE)] == [b"d", b"e", b"f"]
 
 
-def test_it_ends_with_the_message_that_makes_it_large_enough(
+@pytest.mark.parametrize("queue", [1000, 1, 0])
+@pytest.mark.parametrize("way", ["futures", "one future after the other", "calls"])
+def test_it_has_no_more_bytes_than_the_policy_says_unless_one_message_has(
+    client: pulsar.Client, producer: pulsar.Producer, topic: str, queue: int, way: str
+) -> None:
+    def received(future: "Future[list[pulsar.Message]]") -> list[bytes]:
+        return [one.data() for one in future.result(PATIENCE)]
+
+    four = policy(size=4, timeout_ms=SOON)
+    with client.subscribe(topic, "s", receiver_queue_size=queue, batch_receive_policy=four) as consumer:
+        waiting = [consumer.batch_receive_async() for _ in range(3)] if way == "futures" else []
+        sends(producer, b"aa", b"bb", b"c", b"large", b"d")
+        if way == "futures":
+            batches = [received(future) for future in waiting]
+        elif way == "calls":
+            batches = [[one.data() for one in consumer.batch_receive()] for _ in range(3)]
+        else:
+            batches = [received(consumer.batch_receive_async()) for _ in range(3)]
+        assert batches == [[b"aa", b"bb"], [b"c"], [b"large"]]
+        assert consumer.receive(SOON).data() == b"d"
+
+
+def test_the_message_that_would_make_it_too_large_goes_to_who_waits_next(
     client: pulsar.Client, producer: pulsar.Producer, topic: str
 ) -> None:
     with client.subscribe(topic, "s", batch_receive_policy=policy(size=3)) as consumer:
+        first, second, third = consumer.batch_receive_async(), consumer.receive_async(), consumer.receive_async()
         sends(producer, b"aa", b"bb", b"cc")
-        assert [one.data() for one in consumer.batch_receive_async().result(PATIENCE)] == [b"aa", b"bb"]
+        assert [one.data() for one in first.result(PATIENCE)] == [b"aa"]
+        assert [second.result(PATIENCE).data(), third.result(PATIENCE).data()] == [b"bb", b"cc"]
 
 
 def test_when_its_time_is_up_it_has_what_has_come(client: pulsar.Client, producer: pulsar.Producer, topic: str) -> None:
