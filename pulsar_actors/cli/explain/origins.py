@@ -49,7 +49,7 @@ _EVENTS: Final = {
         handle_not_created machine_ended seek_refused seek_sent settled stop_discovery transaction_over unbound
     """,
     Origin.TIME: """
-        backoff_over call_timed_out check_due close_timed_out coordinator_close_due discovery_due
+        backoff_over call_timed_out check_due close_timed_out coordinator_close_due discovery_due drain_timed_out
         first_creation_timed_out flush_timed_out handshake_timed_out keepalive_due operation_timed_out request_timed_out
         retry_due transaction_timeout_due watch_retry_due
     """,
