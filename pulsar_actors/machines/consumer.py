@@ -211,8 +211,12 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         return self.state.name
 
     def note_error(self, error: PulsarException) -> None:
-        """Remember the last failure, also for callers that wait for a receipt or an answer."""
+        """Remember the last failure, also for callers that wait for a receipt or an answer.
+
+        While the consumer is not bound, the topic may be moving, away from the broker that knows where a seek has gone.
+        """
         super().note_error(error)
+        self.messages.trackers.start.forget_position()
         self.acks.note_error(error)
         self.calls.note_error(error)
         self.queries.note_error(error)
@@ -225,7 +229,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
 
     def ask_to_subscribe(self, event: ConsumerAttached, now: float) -> Effects:
         """Send SUBSCRIBE, with the epoch, and with the start position unless the broker keeps it."""
-        start = self.messages.subscribe(event.max_message_size, event.opened, event.now_ms)
+        start = self.messages.subscribe(event)
         command = CommandSubscribe()
         command.CopyFrom(self.command)
         command.consumer_epoch = self.messages.generation.epoch

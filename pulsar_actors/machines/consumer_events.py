@@ -262,13 +262,15 @@ class ConsumerAttached(NamedTuple):
     """There is a connection to the broker.
 
     `opened` is the last entry that was opened since the last seek, before the queue was cleared. `max_message_size` is
-    the broker's limit for an entry.
+    the broker's limit for an entry. `connection_id` is another for each TCP connection, while `connection` counts the
+    times that the consumer was attached to one.
     """
 
     connection: int
     opened: MessageId | None
     max_message_size: int
     now_ms: int  # wall clock
+    connection_id: str
 
 
 # Events of the broker.

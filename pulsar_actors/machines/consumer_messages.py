@@ -33,6 +33,7 @@ from pulsar_actors.machines.consumer_events import (
     ClearQueue,
     Closing,
     ClusterLeft,
+    ConsumerAttached,
     DeadLetterFailed,
     DeadLetterSent,
     EndOfTopicReached,
@@ -216,16 +217,18 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         self.generation = self.generation.attached_to(connection, broker_resends=self.trackers.start.durable)
         return [ClearQueue(self.generation)]
 
-    def subscribe(self, max_message_size: int, opened: MessageId | None, now_ms: int) -> SubscribeStart:
+    def subscribe(self, attached: ConsumerAttached) -> SubscribeStart:
         """Return the position to subscribe at, which is after the last entry that was opened.
 
         A batch that is too large for this broker's limit counts as corrupt.
         """
-        self.trackers.ack_grouping.largest_batch = ack_set.largest_batch(message_limit(max_message_size))
+        self.trackers.ack_grouping.largest_batch = ack_set.largest_batch(message_limit(attached.max_message_size))
         self._subscribed_epoch = self.generation.epoch
+        opened = attached.opened
         if opened is not None and self._persistent:
             self.trackers.start.opened(opened, self.trackers.chunks.unread_from(opened.position))
-        return self.trackers.start.subscribe(now_ms)
+        self.trackers.start.attached(attached.connection_id)
+        return self.trackers.start.subscribe(attached.now_ms)
 
     def epoch_has_moved(self, event: Bound, now: float) -> bool:
         """Return whether a redelivery of everything was requested after SUBSCRIBE, which has the epoch before it."""
@@ -244,7 +247,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def seek_while_bound(self, event: Sought, now: float) -> Effects:
         """Start again at the target with the same binding: the broker did not close the consumer."""
         sought = self.seek(event, now)
-        self.trackers.start.stays_bound()
+        self.trackers.start.forget_position()  # the broker keeps none for a consumer that it has not closed
         granted = self._flow(self.trackers.permits.cleared(self.generation))
         return [*sought, *granted]
 

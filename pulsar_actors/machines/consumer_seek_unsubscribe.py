@@ -4,8 +4,8 @@ For a seek in a persistent topic, a broker closes the consumer. The position for
 success of the seek, so the answer is awaited first. The seek is done when the consumer is bound again. If the
 connection ends before the answer, the outcome of the seek is unknown. The call fails with an error that says so, and
 the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile. But a
-reader's seek to a time is repeated if the SUBSCRIBE after it has failed: a further SUBSCRIBE can name the time only
-roughly, in whole seconds.
+reader's seek to a time is repeated if the SUBSCRIBE after it has failed, or went over another connection: only the
+broker that has answered SEEK knows the position, and SUBSCRIBE can name the time only roughly, in whole seconds.
 
 An unsubscribe is handled in the same way, but a late answer still counts. The caller has been told by then that the
 outcome is unknown; the consumer ends, because without its subscription it would get no messages.

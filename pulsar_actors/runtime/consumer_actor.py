@@ -196,7 +196,8 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         """Note the broker's limit, and have the machine subscribe."""
         self.receiver_queue.max_message_size = message_limit(message.max_message_size)
         opened, now_ms = self.receiver_queue.progress.opened, self.loop.wall_clock_ms()
-        self.feed(ConsumerAttached(message.number, opened, message.max_message_size, now_ms))
+        connection_id = message.connection.actor_urn
+        self.feed(ConsumerAttached(message.number, opened, message.max_message_size, now_ms, connection_id))
 
     def handle_commands(self, number: int, commands: tuple[tuple[Any, bytes], ...]) -> None:
         """Feed the messages of one read as one event, and other commands in their order among them."""

@@ -19,6 +19,7 @@ from pulsar_actors.machines.incoming_entries import CorruptEntry
 from pulsar_actors.testing import Simulation
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetLastMessageId,
+    CommandLookupTopicResponse,
     CommandMessage,
     CommandSend,
     CommandSubscribe,
@@ -340,4 +341,34 @@ def test_a_seek_to_a_time_is_exact_although_the_subscribe_after_it_fails_once(tr
             faults.clear()
             simulation.until(lambda: seek.ended)
             seek.result()
+        assert [reader.read_next(SOON).data() for _ in range(2)] == [b"3", b"4"]
+
+
+@pytest.mark.parametrize("found", ["another broker", "the same broker"])
+def test_a_seek_to_a_time_is_exact_although_the_topic_moves_before_the_subscribe_after_it(found: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        producer = client.create_producer("t")
+        for number in range(5):
+            simulation.sleep(0.3)
+            producer.send(b"%d" % number)
+        reader = client.create_reader("t", MessageId.earliest)
+        messages = [reader.read_next(SOON) for _ in range(5)]
+        faults = simulation.broker.faults
+        if found == "another broker":
+            fault = faults.on("lookup").answer(
+                CommandLookupTopicResponse(
+                    response=CommandLookupTopicResponse.LookupType.Connect,
+                    brokerServiceUrl="pulsar://another:6650",
+                    proxy_through_service_url=True,
+                )
+            )
+        else:
+            fault = faults.on("lookup", times=None).refuse("ServiceNotReady", "unloading")
+        seek = simulation.start(reader.seek, messages[3].publish_timestamp())
+        simulation.until(lambda: fault.happened)
+        simulation.broker.call(lambda broker: broker.cluster.unload(TopicName.parse("t")))
+        faults.clear()
+        simulation.until(lambda: seek.ended)
+        seek.result()
         assert [reader.read_next(SOON).data() for _ in range(2)] == [b"3", b"4"]

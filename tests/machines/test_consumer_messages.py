@@ -364,7 +364,7 @@ def test_what_is_queued_of_a_topic_that_is_not_stored_outlives_a_connection_and_
     driven.fire(RetryDue)
     driven.tell(LookedUp(driven.attempt, "broker"))
     assert not driven.did(ClearQueue)
-    driven.tell(ConsumerAttached(driven.connection, None, MAX_MESSAGE_SIZE, NOW_MS))
+    driven.tell(ConsumerAttached(driven.connection, None, MAX_MESSAGE_SIZE, NOW_MS, "first"))
     driven.tell(Subscribed(driven.attempt))
     assert flows(driven) == [6]
     driven.tell(HandedOut(queued, 4))
@@ -513,7 +513,7 @@ def test_chunked_messages_that_are_somebody_elses_are_not_remembered_over_many_r
 def test_a_broker_that_names_no_largest_message_means_the_usual_one(size: int) -> None:
     driven = Subscriber(Open())
     driven.tell(LookedUp(driven.attempt, "broker"))
-    driven.tell(ConsumerAttached(driven.connection, None, size, NOW_MS))
+    driven.tell(ConsumerAttached(driven.connection, None, size, NOW_MS, "first"))
     driven.tell(Subscribed(driven.attempt))
     driven.receive(incoming(0, batch=3))
     assert driven.did(QueueEntries)

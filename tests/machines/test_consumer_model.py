@@ -396,7 +396,7 @@ class AnyConsumer(RuleBasedStateMachine):
         step = {
             State.IDLE: Open(),
             State.LOOKING_UP: LookedUp(self.attempt, "broker"),
-            State.CONNECTING: ConsumerAttached(self.connection, None, MAX_MESSAGE_SIZE, NOW_MS),
+            State.CONNECTING: ConsumerAttached(self.connection, None, MAX_MESSAGE_SIZE, NOW_MS, "first"),
             State.SUBSCRIBING: Subscribed(self.attempt),
             CallState.SEEKING: SeekAnswered(self.attempt),
             State.SEEKING_UNBOUND: SeekAnswered(self.attempt),

@@ -23,6 +23,7 @@ from pulsar_actors.machines.connection_handler_events import (
     Fail,
     HandleEnded,
     LookUp,
+    LookupAttemptFailed,
     LookupFailed,
     RequestRefused,
     RetryDue,
@@ -312,6 +313,33 @@ def test_a_seek_to_a_time_is_repeated_once_the_subscribe_after_it_has_failed(fai
     assert not driven.did(ConsumerCallDone)
     driven.tell(BrokerClosed(driven.connection, CLOSE), SeekAnswered(driven.attempt))
     (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 0
+    driven.tell(Subscribed(driven.attempt))
+    assert driven.did(ConsumerCallDone) == [ConsumerCallDone("x")]
+    assert not driven.did(AskToSeek)
+
+
+@pytest.mark.parametrize(
+    "trouble", ["another connection", "another broker", "failed lookup", "failed attempt of a lookup"]
+)
+def test_a_seek_to_a_time_is_repeated_if_the_topic_may_have_moved_before_the_subscribe_after_it(trouble: str) -> None:
+    driven = ready(start=StartMessageId(EARLIEST, durable=False))
+    driven.tell(Seek("x", NOW_MS - 5000), BrokerClosed(1, MOVE if trouble == "another broker" else CLOSE))
+    driven.tell(SeekAnswered(driven.attempt))
+    if trouble == "failed lookup":
+        driven.tell(LookupFailed(driven.attempt, NOT_READY))
+        driven.fire(RetryDue)
+    elif trouble == "failed attempt of a lookup":
+        driven.tell(LookupAttemptFailed(driven.attempt, NOT_READY))
+    connection_id = "first" if trouble.startswith("failed") else "second"
+    (ask,) = driven.attach(connection_id=connection_id)
+    assert ask.command.start_message_rollback_duration_sec == 5
+    driven.tell(Subscribed(driven.attempt))
+    (again,) = driven.did(AskToSeek)
+    assert again.command.message_publish_time == NOW_MS - 5000
+    assert not driven.did(ConsumerCallDone)
+    driven.tell(BrokerClosed(driven.connection, CLOSE), SeekAnswered(driven.attempt))
+    (ask,) = driven.attach(connection_id=connection_id)
     assert ask.command.start_message_rollback_duration_sec == 0
     driven.tell(Subscribed(driven.attempt))
     assert driven.did(ConsumerCallDone) == [ConsumerCallDone("x")]

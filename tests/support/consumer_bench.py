@@ -143,9 +143,9 @@ class Subscriber(Driven):
         """Return the commands of one kind that the machine sent to the broker."""
         return [tell.command for tell in self.did(SendConsumerCommand) if isinstance(tell.command, command)]
 
-    def attach(self, opened: Any = None) -> list[Any]:
+    def attach(self, opened: Any = None, connection_id: str = "first") -> list[Any]:
         self.tell(LookedUp(self.attempt, "broker"))
-        return self.tell(ConsumerAttached(self.connection, opened, MAX_MESSAGE_SIZE, NOW_MS))
+        return self.tell(ConsumerAttached(self.connection, opened, MAX_MESSAGE_SIZE, NOW_MS, connection_id))
 
     def subscribe(self, opened: Any = None) -> list[Any]:
         self.attach(opened)

@@ -21,8 +21,9 @@ asked for the last entry before its first MESSAGE, and that entry is the start f
 
 SUBSCRIBE can also name a time, but only in whole seconds back from now, which may be up to a second too early. After a
 seek that is not needed: a broker that closes a consumer because of its seek keeps the new position for the consumer's
-next SUBSCRIBE, which may name any start. If that SUBSCRIBE fails, the topic may be elsewhere by the next one, and the
-position gone: so the time is named, and the seek repeated. The time alone is named if a later connection is lost.
+next SUBSCRIBE, which may name any start. But the topic may move to another broker before the consumer is bound again,
+and then the position is gone. So if anything fails meanwhile, or if SUBSCRIBE goes over another connection, it names
+the time, and the seek is repeated. The time alone is named if a later connection is lost.
 
 A non-persistent topic has no positions, and all its messages have the same id: reading always starts at the end.
 """
@@ -44,7 +45,7 @@ class TimeIs(Enum):
     """What the last SUBSCRIBE has made of the time of a seek."""
 
     SET = "The broker has the position of the time, for the next SUBSCRIBE."
-    USED = "A SUBSCRIBE was sent for that position; or the start is no time."
+    USED = "A SUBSCRIBE was sent for that position, or the broker may not have it; or the start is no time."
     NAMED = "SUBSCRIBE has named the time, in whole seconds."
 
 
@@ -67,8 +68,8 @@ class StartMessageId:
     """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
 
     __slots__ = (
-        "_inclusive", "_message_id", "_moved_back", "_opened", "_time_is", "_time_ms", "_unread_from", "durable",
-        "inclusive", "persistent",
+        "_connection_id", "_inclusive", "_message_id", "_moved_back", "_opened", "_time_is", "_time_ms", "_unread_from",
+        "durable", "inclusive", "persistent",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +83,7 @@ class StartMessageId:
         self.durable = durable
         self.persistent = persistent
         self.inclusive = inclusive
+        self._connection_id = ""  # of the last SUBSCRIBE
         self._time_ms: int | None = None
         self._opened: MessageId | None = None
         self._unread_from: EntryKey | None = None
@@ -123,9 +125,15 @@ class StartMessageId:
         self._time_ms = publish_time_ms
         self._time_is = TimeIs.SET
 
-    def stays_bound(self) -> None:
-        """Note that a seek has not closed the consumer: the broker keeps no position for the next SUBSCRIBE."""
+    def forget_position(self) -> None:
+        """Note that the next broker may have no position of a seek to a time: SUBSCRIBE has to name the time."""
         self._time_is = TimeIs.USED
+
+    def attached(self, connection_id: str) -> None:
+        """Note the connection of the next SUBSCRIBE. Another one than before may lead to another broker."""
+        if not self.durable and connection_id != self._connection_id:
+            self._connection_id = connection_id
+            self.forget_position()
 
     @property
     def is_rough(self) -> bool:
