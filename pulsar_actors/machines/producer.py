@@ -13,7 +13,8 @@ A close of a bound producer sends CLOSE_PRODUCER at once. The broker answers it 
 SENDs. So batches that were written may still get receipts until that answer. Those without a receipt then fail.
 
 Without a binding, a producer with pending batches *leaves*: it registers once more, writes them, and sends
-CLOSE_PRODUCER behind them. It does so again if it loses that binding before all receipts have come.
+CLOSE_PRODUCER behind them. It does so again if it loses that binding before all receipts have come, or drops the
+connection, which has lost a receipt or refused a batch that may be taken later.
 
 Messages of a transaction are published when its coordinator knows the topic, and those behind them wait, too. While a
 closed send queue still has such messages, a bound producer *drains*: it publishes them, and CLOSE_PRODUCER comes last.
@@ -175,9 +176,11 @@ ROWS: Final = (
     Row(Detached,         DRAINING,           WAITING,    None,                 "back_off"),
     Row(WrongAnswer,      DRAINING,           INTERNAL,   None,                 "drop_after_wrong_answer"),
     Row(EndAtOnce,        DRAINING,           CLOSED,     None,                 "end_immediately"),
+    Row(ReceiptsArrived,  LEAVING,            WAITING,    "skips_in_time",      "drop_out_of_order"),
     Row(ReceiptsArrived,  LEAVING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
     Row(ReceiptsArrived,  LEAVING,            INTERNAL,   None,                 "match_receipts"),
     Row(SendRefused,      LEAVING,            INTERNAL,   "is_for_nothing_pending"),
+    Row(SendRefused,      LEAVING,            WAITING,    "can_be_resent",      "drop_refusing"),
     Row(SendRefused,      LEAVING,            INTERNAL,   None,                 "fail_one"),
     Row(Publish,          ENDING,             INTERNAL,   None,                 "fail_sends_after_end"),
     Row(Flush,            FINAL,              INTERNAL,   None,                 "fail_flush_after_end"),
@@ -438,11 +441,23 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Send CLOSE_PRODUCER, for which the rest of the time is left."""
         return [self._ask_to_close_late(now)]
 
+    def skips_in_time(self, event: ReceiptsArrived, now: float) -> bool:
+        """Return whether the receipt is for a later batch than the first one, and there is time to write both again."""
+        return self.comes_out_of_order(event, now) and self.timers.left(DrainTimedOut, now) > 0
+
     def drop_skipping_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
-        """Ignore receipts for later batches: the first one cannot be sent again, and fails with an OutcomeUnknown."""
+        """Ignore receipts for later batches: it is too late to send the first one again. It fails as OutcomeUnknown."""
         skips = self.pending.skips_head
         rest = tuple(dropwhile(lambda each: skips(event.connection, signed(each.sequence_id)), event.commands))
         return [FeedRemainingReceipts(event._replace(commands=rest))] if rest else []
+
+    def can_be_resent(self, event: SendRefused, now: float) -> bool:
+        """Return whether the batch must be sent again, and there is time.
+
+        A terminated topic, or one that another producer has taken, takes nothing later: each batch fails by itself.
+        """
+        has_ended = self.is_fenced(event, now) or self.is_terminated(event, now)
+        return not has_ended and self.timers.left(DrainTimedOut, now) > 0 and self.must_be_resent(event, now)
 
     def fail_sends_after_end(self, event: Publish, now: float) -> Effects:
         """Fail batches that are published after the end, and free their room."""

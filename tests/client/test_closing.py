@@ -116,6 +116,26 @@ def test_a_lazy_producer_of_asyncio_sends_before_it_ends() -> None:
         assert {type(outcome) for outcome in simulation.run_async(program())} == {MessageId}
 
 
+# Over a connection that fails meanwhile.
+
+
+@every_end
+@pytest.mark.parametrize("fault", ["a receipt is lost", "a message is refused for now"])
+def test_what_a_broker_has_not_stored_at_once_is_sent_again_before_the_producer_ends(end: End, fault: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        handles = [client.create_producer("t", batching_enabled=False)]
+        faults = simulation.broker.faults
+        if fault == "a receipt is lost":
+            faults.on("receipt").drop()
+        else:
+            faults.on("send").refuse("PersistenceError", "not now")
+        results = send_all(handles[0])
+        end(client, handles)
+        simulation.until(lambda: len(results) == MESSAGES)
+        assert results == [Result.Ok] * MESSAGES
+
+
 # Without a connection.
 
 

@@ -756,10 +756,11 @@ def test_of_receipts_that_come_together_those_before_one_that_skips_the_head_cou
     assert stage.machine.state is State.WAITING
 
 
-def test_while_it_closes_receipts_that_skip_the_head_are_passed_over_and_those_behind_them_count() -> None:
+def test_without_time_to_write_again_receipts_that_skip_the_head_are_passed_over_and_those_behind_them_count() -> None:
     stage = ready()
-    stage.publish("a", "b", "c", "d")
+    stage.publish("a", "b", "c", "d", patience=None)
     stage.tell(Close())
+    stage.wait(DrainTimedOut)
     *ended, skipping = stage.receipts(0, 2, 3, 1)
     assert tokens(ended) == ["a"]
     [rest] = stage.tell(skipping.event)
@@ -1181,7 +1182,7 @@ def test_receipts_still_count_while_a_close_is_awaited() -> None:
     [ask] = stage.tell(Close())
     assert isinstance(ask, AskToClose)
     assert tokens(stage.receipt(0)) == ["a"]
-    assert tokens(stage.send_error(1, ServerError.PersistenceError)) == ["b"]
+    assert tokens(stage.send_error(1, ServerError.NotAllowedError)) == ["b"]
     assert errors(stage.publish("d")) == [AlreadyClosed]
     effects = stage.tell(CloseAnswered(stage.attempt))
     assert tokens(effects) == ["c"]
@@ -1270,15 +1271,49 @@ def test_receipts_refusals_flushes_and_timeouts_count_while_a_producer_drains() 
     publish_in(stage, TransactionId(0, 0), "of a transaction")
     stage.publish("a", "b", "c", patience=20.0)
     stage.tell(Flush("f"))
-    assert stage.receipt(3) == []
     dropped = DropTransaction(TransactionId(0, 0), InvalidTxnStatusError("InvalidTxnStatus", "over"))
     assert tokens(stage.tell(dropped)) == ["of a transaction"]
     assert tokens(stage.receipt(1)) == ["a"]
-    assert tokens(stage.send_error(2, ServerError.PersistenceError)) == ["b"]
+    assert tokens(stage.send_error(2, ServerError.NotAllowedError)) == ["b"]
     effects = stage.wait(SendTimeoutDue)
     assert tokens(effects) == ["c"]
     assert effects[-1] == Flushed("f")
     assert stage.state is State.DRAINING
+
+
+@pytest.mark.parametrize(
+    "fault", [lambda stage: stage.receipt(1), lambda stage: stage.send_error(0, ServerError.PersistenceError)]
+)
+@pytest.mark.parametrize("stand", [draining, ready])
+def test_a_closed_producer_writes_again_what_has_lost_its_receipt_or_was_refused_for_now(
+    stand: Callable[[], Stage], fault: Callable[[Stage], list[Any]]
+) -> None:
+    stage = stand()
+    stage.publish("a", "b")
+    stage.tell(Close())
+    assert isinstance(fault(stage)[0], DropConnection)
+    write = rebind(stage)[0]
+    assert [item.token for item in write.items] == ["a", "b"]
+
+
+def test_a_closed_producer_without_time_to_write_again_fails_what_is_refused_and_waits_for_no_lost_receipt() -> None:
+    stage = ready()
+    stage.publish("a", "b", "c", patience=None)
+    stage.tell(Close())
+    stage.wait(DrainTimedOut)
+    assert stage.receipt(2) == []
+    assert tokens(stage.send_error(1, ServerError.PersistenceError)) == ["b"]
+    assert stage.state is State.CLOSING
+
+
+@pytest.mark.parametrize("error", [ServerError.ProducerFenced, ServerError.TopicTerminatedError])
+def test_a_closed_producer_writes_nothing_again_that_the_topic_takes_from_it_no_longer(error: Any) -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    stage.tell(Close())
+    assert tokens(stage.send_error(0, error)) == ["a"]
+    assert tokens(stage.send_error(1, error)) == ["b"]
+    assert stage.tell(CloseAnswered(stage.attempt))[-1] == HandleEnded(None)
 
 
 @pytest.mark.parametrize("lost", [Stage.lose, Stage.broker_closes])
