@@ -1,12 +1,12 @@
 """The close of a client: the order in which its actors end, and the requests that are refused meanwhile.
 
 First all queries of callers fail, and new ones are refused. Then producers and consumers close. Connections stay open
-for their last commands. One that has to connect again, to send what is pending, still finds its broker. One that starts
-meanwhile ends at once, unless messages wait for it: a lazy producer starts those of partitions with messages. Then
-lookups end, connections write what is queued and close, and the client is closed. After that the client's actor answers
-every request with an error. A shutdown ends lookups, producers and consumers without a request to any broker, even if a
-close has begun before. Producers, consumers and connections each have a time limit of their own, so there is no timer
-here.
+for their last commands. A producer or consumer that has to connect again, to send what is pending, still finds its
+broker. A producer or consumer that starts meanwhile ends at once, unless messages wait for it: the closing producer of
+a partitioned topic with lazy start creates the producers of partitions that have messages. Then lookups end,
+connections write what is queued and close, and the client is closed. After that the client's actor answers every
+request with an error. A shutdown ends lookups, producers and consumers without a request to any broker, even if a close
+has begun before. Producers, consumers and connections each have a time limit of their own, so there is no timer here.
 
 The client's actor has the lists of the actors of producers and consumers, called handles here, and of connections. It
 reports the number of those left when a close begins, and whenever one of them has ended, normally or by a bug.

@@ -180,9 +180,9 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
         # The end.
         Row(Close,                 s.retrying,      INTERNAL,        "is_leaving"),
         Row(Close,                 s.retrying,      INTERNAL,        "has_unsent",         "leave"),
-        Row(DrainTimedOut,         s.unattached,    s.closed,        None,                 "end_unbound"),
+        Row(DrainTimedOut,         s.unattached,    s.closed,        None,                 "end_unsent"),
         Row(DrainTimedOut,         s.creating,      s.closing,       None,                 "give_up_leaving"),
-        Row(DrainTimedOut,         s.close_pending, s.closed,        None,                 "end_unbound"),
+        Row(DrainTimedOut,         s.close_pending, s.closed,        None,                 "end_unsent"),
         Row(Close,                 (s.idle, *s.unattached, *s.paused), s.closed, None,     "end_unbound"),
         Row(Close,                 s.creating,      s.closing,       None,                 "close_while_creating"),
         Row(Close,                 s.close_pending, s.closing,       None,                 "await_close"),
@@ -466,9 +466,15 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def give_up_leaving(self, event: DrainTimedOut, now: float) -> Effects:
         """Close the producer or consumer that the broker may create for the unanswered request."""
+        self.ending = self._too_late_to_send()
         return [*self._fail_everything(now), self._ask_to_close_late(now)]
 
-    def end_unbound(self, event: Close | DrainTimedOut, now: float) -> Effects:
+    def end_unsent(self, event: DrainTimedOut, now: float) -> Effects:
+        """End, and fail what is pending. No broker has to close anything, or the close is sent already."""
+        self.ending = self._too_late_to_send()
+        return self._end(None, now)
+
+    def end_unbound(self, event: Close | RetryDue, now: float) -> Effects:
         """End. No broker has to close anything."""
         return self._end(None, now)
 
@@ -538,6 +544,9 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     def _creation_timeout(self) -> Timeout:
         seconds, stage = self.operation_timeout, f"still {self.state_name}{last_failure_text(self.last_error)}"
         return Timeout(f"the {self.kind} could not be created within {seconds:g} s: {stage}")
+
+    def _too_late_to_send(self) -> AlreadyClosed:
+        return AlreadyClosed(f"the {self.kind} is closed{last_failure_text(self.last_error)}")
 
     def _closed_by_broker(self) -> ConnectionLost:
         return ConnectionLost(f"the broker closed the {self.kind}")

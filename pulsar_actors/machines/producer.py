@@ -127,8 +127,8 @@ ASKED: Final = (CREATING, QUEUED)
 FINAL: Final = (CLOSED, FENCED, TERMINATED, FAILED)
 STATES: Final = HandlerStates(State, creating=ASKED, final=FINAL)
 UNATTACHED, WITHOUT_BINDING, OPENED, ENDING = STATES.unattached, STATES.without_binding, STATES.opened, STATES.ending
-LEAVING: Final = (DRAINING, CLOSING)
-UNENDED: Final = (*OPENED, *LEAVING)
+BEING_CLOSED: Final = (DRAINING, CLOSING)
+UNENDED: Final = (*OPENED, *BEING_CLOSED)
 
 # fmt: off
 ROWS: Final = (
@@ -176,12 +176,12 @@ ROWS: Final = (
     Row(Detached,         DRAINING,           WAITING,    None,                 "back_off"),
     Row(WrongAnswer,      DRAINING,           INTERNAL,   None,                 "drop_after_wrong_answer"),
     Row(EndAtOnce,        DRAINING,           CLOSED,     None,                 "end_immediately"),
-    Row(ReceiptsArrived,  LEAVING,            WAITING,    "skips_in_time",      "drop_out_of_order"),
-    Row(ReceiptsArrived,  LEAVING,            INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
-    Row(ReceiptsArrived,  LEAVING,            INTERNAL,   None,                 "match_receipts"),
-    Row(SendRefused,      LEAVING,            INTERNAL,   "is_for_nothing_pending"),
-    Row(SendRefused,      LEAVING,            WAITING,    "can_be_resent",      "drop_refusing"),
-    Row(SendRefused,      LEAVING,            INTERNAL,   None,                 "fail_one"),
+    Row(ReceiptsArrived,  BEING_CLOSED,       WAITING,    "skips_in_time",      "drop_out_of_order"),
+    Row(ReceiptsArrived,  BEING_CLOSED,       INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
+    Row(ReceiptsArrived,  BEING_CLOSED,       INTERNAL,   None,                 "match_receipts"),
+    Row(SendRefused,      BEING_CLOSED,       INTERNAL,   "is_for_nothing_pending"),
+    Row(SendRefused,      BEING_CLOSED,       WAITING,    "can_be_resent",      "drop_refusing"),
+    Row(SendRefused,      BEING_CLOSED,       INTERNAL,   None,                 "fail_one"),
     Row(Publish,          ENDING,             INTERNAL,   None,                 "fail_sends_after_end"),
     Row(Flush,            FINAL,              INTERNAL,   None,                 "fail_flush_after_end"),
 )

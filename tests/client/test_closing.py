@@ -181,6 +181,20 @@ def test_what_has_no_broker_any_longer_fails_when_the_operation_timeout_is_over(
         assert results == [Result.AlreadyClosed] * MESSAGES
 
 
+@pytest.mark.parametrize("command", ["lookup", "producer"])
+def test_what_was_not_sent_before_the_operation_timeout_fails_with_the_reason(command: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=LIMIT)
+        producer = client.create_producer("t")
+        simulation.broker.cut_connections()
+        simulation.broker.faults.on(command, times=None).refuse("AuthorizationError", "no longer allowed")
+        simulation.sleep(0.02)
+        sent = producer.send_async(b"x")
+        producer.close()
+        with pytest.raises(AlreadyClosed, match=r"the producer is closed; the last failure was: .*no longer allowed"):
+            sent.result(0)
+
+
 def test_a_shorter_send_timeout_ends_the_close_earlier() -> None:
     with Simulation() as simulation:
         client = simulation.client(operation_timeout_seconds=60)

@@ -897,7 +897,7 @@ FAULTS = [
           "a call did not end", "seek", "lose_connection", "close"),
     fault(Close, State.WAITING, "leave", {"does": None},
           "a call did not end", "send", "open_entry", "acknowledge", "lose_connection", "close"),
-    fault(DrainTimedOut, State.WAITING, "end_unbound", {"does": None},
+    fault(DrainTimedOut, State.WAITING, "end_unsent", {"does": None},
           "over, or not", "send", "open_entry", "acknowledge", "lose_connection", "close", "time_passes"),
     fault(GetLastMessageId, QueriesState.BOUND, "send", {"does": "keep"},
           "a question was not asked", "ask_query"),

@@ -676,7 +676,7 @@ FAULTS = [
           "dropped by a close", "publish", "close"),
     fault(Close, State.WAITING, "leave", {"does": None},
           UNASKED, "publish", "lose_connection", "close"),
-    fault(DrainTimedOut, State.WAITING, "end_unbound", {"dest": None},
+    fault(DrainTimedOut, State.WAITING, "end_unsent", {"dest": None},
           "goes on for ever|against what was said|does not end", "publish", "lose_connection", "close", "time_passes"),
     fault(DrainTimedOut, State.CREATING, "give_up_leaving", {"does": None},
           UNASKED, "publish", "close", "time_passes"),
