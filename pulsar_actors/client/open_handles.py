@@ -28,22 +28,21 @@ class WeakCollection(Generic[T]):
     is no lock, because another thread could hold it when the process forks, or when the garbage collector runs.
     """
 
-    __slots__ = ("_things",)
+    __slots__ = ("_references",)
 
     def __init__(self) -> None:
-        self._things: dict[int, weakref.ref[T]] = {}
+        self._references: set[weakref.ref[T]] = set()
 
     def add(self, thing: T) -> None:
         """Add an object. It is removed when it is collected."""
-        number, things = id(thing), self._things
-        things[number] = weakref.ref(thing, lambda _: things.pop(number, None))
+        self._references.add(weakref.ref(thing, self._references.discard))
 
     def discard(self, thing: T) -> None:
         """Remove an object."""
-        self._things.pop(id(thing), None)
+        self._references.discard(weakref.ref(thing))
 
     def __iter__(self) -> Iterator[T]:
-        alive = [reference() for reference in list(self._things.values())]
+        alive = [reference() for reference in list(self._references)]
         return iter([thing for thing in alive if thing is not None])
 
 

@@ -219,8 +219,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     """The guards and actions of the rows that both charts share; what differs between the two is abstract."""
 
     __slots__ = (
-        "_assigned", "_awaited", "_backoff", "_cluster_url", "_is_leaving", "_tls", "_was_bound", "attempt",
-        "connection", "ending", "home", "last_error", "operation_timeout", "topic",
+        "_assigned", "_awaited", "_backoff", "_cluster_url", "_tls", "_was_bound", "attempt", "connection", "ending",
+        "home", "last_error", "operation_timeout", "topic",
     )  # fmt: skip
 
     states: ClassVar[HandlerStates]
@@ -238,7 +238,6 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self._tls = tls
         self._was_bound = False
         self._awaited = False  # the user waits for the first creation
-        self._is_leaving = False  # closed by the user, with something pending
         self._assigned = ""  # the URL of the broker that has the topic now, if a broker named it
         self._cluster_url: str | None = None
 
@@ -457,11 +456,10 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def is_leaving(self, event: Event, now: float) -> bool:
         """Return whether the handler was closed before, and is bound once more only to send what was pending."""
-        return self._is_leaving
+        return DrainTimedOut in self.timers.generations
 
     def leave(self, event: Event, now: float) -> Effects:
         """Go on until what is pending is sent, but no longer than an operation may take."""
-        self._is_leaving = True
         return self.timers.ensure(DrainTimedOut, now + self.operation_timeout, now)
 
     def give_up_leaving(self, event: DrainTimedOut, now: float) -> Effects:

@@ -287,7 +287,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def leaves_later(self, event: ProducerCreated, now: float) -> bool:
         """Return whether the producer is closed, and messages wait for the transaction coordinator."""
-        return self._is_leaving and bool(self.pending.held)
+        return self.is_leaving(event, now) and bool(self.pending.held)
 
     def bind_and_drain(self, event: ProducerCreated, now: float) -> Effects:
         """Write all pending batches. Those that wait come behind them, and then CLOSE_PRODUCER."""
@@ -426,7 +426,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def has_left_nothing(self, event: RetryDue, now: float) -> bool:
         """Return whether a closed producer has nothing pending any longer: all of it has failed."""
-        return self._is_leaving and not self.has_unsent(event, now)
+        return self.is_leaving(event, now) and not self.has_unsent(event, now)
 
     def close_bound(self, event: Close, now: float) -> Effects:
         """Send CLOSE_PRODUCER. Nothing is pending."""
