@@ -62,7 +62,7 @@ def orphan_pending() -> None:
 
 
 class Waits:
-    """How threads wait for futures: asleep, until the future is done."""
+    """The wait of threads for futures: they sleep until the future is done."""
 
     def begin(self, future: Future[Any], timeout: float | None) -> float | None:
         """Wait in another way, if there is one. Return for how long the thread may sleep after that; None for ever."""

@@ -10,6 +10,7 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer_options import ReaderOptions
 from pulsar_actors.client.create_consumer import consumer_options_of_reader
 from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.receiving import receiving_internals
@@ -318,16 +319,22 @@ def test_a_reader_at_the_end_misses_nothing_although_the_broker_refused_once_to_
     assert reader.read_next(SOON).data() == b"while the reader was away"
 
 
-@pytest.mark.parametrize("trouble", ["the topic is unloaded", "the answer is lost"])
-def test_a_seek_to_a_time_is_exact_although_the_subscribe_after_it_fails_once(trouble: str) -> None:
-    with Simulation() as simulation:
-        client = simulation.client()
-        producer = client.create_producer("t")
+def read_five(simulation: Simulation) -> tuple[Reader, list[Message]]:
+    """Publish five messages within less than two seconds, and read them."""
+    client = simulation.client()
+    with client.create_producer("t") as producer:
         for number in range(5):
             simulation.sleep(0.3)
             producer.send(b"%d" % number)
-        reader = client.create_reader("t", MessageId.earliest)
-        messages = [reader.read_next(SOON) for _ in range(5)]
+    reader = client.create_reader("t", MessageId.earliest)
+    messages = [reader.read_next(SOON) for _ in range(5)]
+    return reader, messages
+
+
+@pytest.mark.parametrize("trouble", ["the topic is unloaded", "the answer is lost"])
+def test_a_seek_to_a_time_is_exact_although_the_subscribe_after_it_fails_once(trouble: str) -> None:
+    with Simulation() as simulation:
+        reader, messages = read_five(simulation)
         faults = simulation.broker.faults
         if trouble == "the answer is lost":
             fault = faults.on("success", nth=2).close_connection()  # the first is the answer to the seek
@@ -347,13 +354,7 @@ def test_a_seek_to_a_time_is_exact_although_the_subscribe_after_it_fails_once(tr
 @pytest.mark.parametrize("found", ["another broker", "the same broker"])
 def test_a_seek_to_a_time_is_exact_although_the_topic_moves_before_the_subscribe_after_it(found: str) -> None:
     with Simulation() as simulation:
-        client = simulation.client()
-        producer = client.create_producer("t")
-        for number in range(5):
-            simulation.sleep(0.3)
-            producer.send(b"%d" % number)
-        reader = client.create_reader("t", MessageId.earliest)
-        messages = [reader.read_next(SOON) for _ in range(5)]
+        reader, messages = read_five(simulation)
         faults = simulation.broker.faults
         if found == "another broker":
             fault = faults.on("lookup").answer(

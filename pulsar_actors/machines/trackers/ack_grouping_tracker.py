@@ -161,7 +161,7 @@ _NOTHING_LEFT: Final[EntryMap[int]] = EntryMap()
 
 
 class Chunks(Protocol):
-    """What is known of chunked messages: see `ChunkedMessages`."""
+    """The ledger of chunked messages, as far as acknowledgements ask it: see `ChunkedMessages`."""
 
     def take_chunks_of(self, message_id: MessageId) -> Iterable[EntryKey]:
         """Return the entries of a message that is acknowledged."""

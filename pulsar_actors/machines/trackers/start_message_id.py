@@ -42,7 +42,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek
 
 @unique
 class TimeIs(Enum):
-    """What the last SUBSCRIBE has made of the time of a seek."""
+    """Who has the position of a seek to a time: the broker, or only the time that SUBSCRIBE names."""
 
     SET = "The broker has the position of the time, for the next SUBSCRIBE."
     USED = "A SUBSCRIBE was sent for that position, or the broker may not have it; or the start is no time."
