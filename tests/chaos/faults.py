@@ -25,6 +25,8 @@ class Fault(NamedTuple):
     can be changed; `several` brokers."""
     forgets: bool = False
     """Whether the broker may forget acknowledgements that it has confirmed."""
+    moves: bool = False
+    """Whether the broker closes topics and loads them again while it runs."""
 
 
 def nothing() -> None:
@@ -122,8 +124,8 @@ FAULTS = (
     Fault("lost broker", _lose, (ApacheCluster.session_seconds,) * 2, needs="several", forgets=True),
     Fault("full disk", _fill_disk, (1.0, 8.0), needs="disk", forgets=True),
     Fault("freeze", _freeze, (5.0, 60.0)),
-    Fault("unload", _unload, (0.0, 0.0)),
-    Fault("split", _split, (0.0, 0.0), needs="durable"),
+    Fault("unload", _unload, (0.0, 0.0), moves=True),
+    Fault("split", _split, (0.0, 0.0), needs="durable", moves=True),
     Fault("reset", _at_relays(Relay.reset), (0.0, 0.0)),
     Fault("half open", _at_relays(Relay.half_open), (0.0, 0.0)),
     Fault("black hole", _at_relays(Relay.stall, lasts=True), (2.0, 20.0)),

@@ -58,6 +58,7 @@ class Load:
         self.recorder = recorder
         self.works: list[Work] = []
         self.errors: list[BaseException] = []
+        self.has_transactions = transactions
         self.plain = f"persistent://{namespace}/plain"
         self.parts = f"persistent://{namespace}/parts"
         self.results = f"persistent://{namespace}/results"
@@ -102,6 +103,16 @@ class Load:
             for thread in threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
         return [thread.name for thread in (*self._senders, *self._takers) if thread.is_alive()]
+
+    def copy_one(self, client: pulsar.Client) -> None:
+        """Send one more message, and copy one in a transaction."""
+        lines = [self.recorder.producer(client, topic, send_timeout_millis=0) for topic in (self.plain, self.results)]
+        consumer = self._consumer(client, self.plain, "copy", pulsar.ConsumerType.Shared)
+        lines[0].send()
+        received = consumer.receive(int(1000 * CLIENT_OPTIONS["operation_timeout_seconds"]))
+        self._copied(consumer, lines[1], [received], self.recorder.transaction(client, TRANSACTION_TIMEOUT))
+        for each in (consumer, *lines):
+            each.close()
 
     def _thread(self, work: Work, run: Callable[[Work], None]) -> threading.Thread:
         def guarded() -> None:
@@ -153,16 +164,20 @@ class Load:
 
     def _subscribe(self, topic: str, subscription: str, kind: pulsar.ConsumerType) -> RecordedConsumer:
         return self._insist(  # type: ignore[no-any-return]
-            lambda: self.recorder.consumer(
-                self._client,
-                topic,
-                subscription,
-                kind,
-                initial_position=pulsar.InitialPosition.Earliest,
-                ack_receipt_enabled=True,
-                batch_index_ack_enabled=True,
-            ),
-            self._takers_stop,
+            lambda: self._consumer(self._client, topic, subscription, kind), self._takers_stop
+        )
+
+    def _consumer(
+        self, client: pulsar.Client, topic: str, subscription: str, kind: pulsar.ConsumerType
+    ) -> RecordedConsumer:
+        return self.recorder.consumer(
+            client,
+            topic,
+            subscription,
+            kind,
+            initial_position=pulsar.InitialPosition.Earliest,
+            ack_receipt_enabled=True,
+            batch_index_ack_enabled=True,
         )
 
     def _take(self, work: Work, topic: str, subscription: str, kind: pulsar.ConsumerType) -> None:

@@ -95,6 +95,12 @@ class Target:
         for name in ("plain", "results"):
             self.admin.create(f"persistent://{namespace}/{name}")
 
+    def open_transactions(self, topic: str, subscription: str = "") -> Any:
+        """Return what says that transactions are open on a topic or a subscription; nothing if none are."""
+
+    def reload_coordinators(self) -> None:
+        """Have the coordinators of transactions read again what they have stored."""
+
     def heal(self) -> None:
         """End what lasts."""
         self.token_is_valid = True
@@ -144,10 +150,16 @@ class Apache(Target):
             if not broker.is_running:
                 broker.start()
         deadline = time.monotonic() + START_SECONDS
-        while not self.admin.has_coordinators():
+        while not self.admin.coordinators():
             if time.monotonic() > deadline:
                 raise TimeoutError("no transaction coordinator has come up")
             time.sleep(0.1)
+
+    def open_transactions(self, topic: str, subscription: str = "") -> Any:
+        return self.admin.open_transactions(topic, subscription)
+
+    def reload_coordinators(self) -> None:
+        self.admin.reload_coordinators()
 
     def kill(self) -> None:
         self._next().kill()

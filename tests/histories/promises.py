@@ -128,6 +128,8 @@ class Found:
 
     def committed(self, transaction: str) -> bool | None:
         """Return whether a transaction must be visible, must not be, or either."""
+        if self.met_a_move(transaction):
+            return None
         outcomes = {(end.commit, end.outcome) for end in self.ends.get(transaction, ())}
         if (True, Outcome.DONE) in outcomes:
             return True
@@ -146,9 +148,22 @@ class Found:
         is_plain, is_known = acknowledged.transaction is None, acknowledged.outcome is Outcome.DONE
         return is_plain or not is_known or self.committed(acknowledged.transaction) is not False
 
+    def met_a_move(self, transaction: str) -> bool:
+        """Return whether a transaction was ended while its broker moved topics.
+
+        An Apache Pulsar may confirm a commit then and still lose it for one of its topics or subscriptions.
+        """
+        return any(
+            end.began < over and (end.ended is None or end.ended > began)
+            for end in self.ends.get(transaction, ())
+            for began, over in self._moves
+        )
+
     def confirmed_at(self, acknowledged: Acknowledged) -> int | None:
         """Return when a caller knew that an acknowledgement counts; None: never."""
         if acknowledged.transaction is not None:
+            if self.met_a_move(acknowledged.transaction):
+                return None
             ends = self.ends.get(acknowledged.transaction, ())
             return next((end.ended for end in ends if end.commit and end.outcome is Outcome.DONE), None)
         if acknowledged.outcome is Outcome.DONE:
@@ -187,6 +202,11 @@ class Found:
                     return False
                 complete = max(complete, min(began))
         return not self.was_disturbed(_REPEATING, acknowledged.subscription, 0, complete)
+
+    @cached_property
+    def _moves(self) -> list[tuple[int, int]]:
+        began = [each.at for each in self.history.disturbed if each.what == "move"]
+        return list(zip(began, (each.at for each in self.history.disturbed if each.what == "moved"), strict=True))
 
     @cached_property
     def _closed(self) -> dict[str, Closed]:
@@ -350,6 +370,8 @@ def transactions_are_whole(found: Found) -> Iterator[str]:
         if each.transaction is not None and each.outcome is Outcome.DONE:
             acknowledged[each.transaction].append(each)
     for name in sorted(names):
+        if found.met_a_move(name):
+            continue
         must = found.committed(name)
         signs = [
             (each.content in found.stored, repr(each.content))

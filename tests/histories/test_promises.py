@@ -199,6 +199,18 @@ def received_after_the_commit_of_its_acknowledgement(story: Story) -> None:
     story.judge(sent)
 
 
+def received_after_a_commit_that_followed_a_move(story: Story) -> None:
+    story.history.disturb("move")
+    story.history.disturb("moved")
+    received_after_the_commit_of_its_acknowledgement(story)
+
+
+def received_after_a_commit_that_preceded_a_move(story: Story) -> None:
+    received_after_the_commit_of_its_acknowledgement(story)
+    story.history.disturb("move")
+    story.history.disturb("moved")
+
+
 def received_after_the_acknowledgement_of_its_batch(story: Story) -> None:
     batch = acknowledged_in_a_batch(story, 2)
     story.judge(batch[0])
@@ -299,6 +311,7 @@ BROKEN: dict[str, list[Callable[[Story], None]]] = {
     "acknowledged_stays_acknowledged": [
         received_after_its_acknowledgement, received_after_an_acknowledgement_of_a_later_one,
         received_after_the_close_of_who_acknowledged_it, received_after_the_commit_of_its_acknowledgement,
+        received_after_a_commit_that_followed_a_move, received_after_a_commit_that_preceded_a_move,
         received_after_the_acknowledgement_of_its_batch, received_after_its_acknowledgement_by_index,
     ],
     "nothing_is_acknowledged_by_itself": [gone_without_an_acknowledgement, gone_with_a_refused_acknowledgement],
@@ -403,6 +416,19 @@ def an_acknowledgement_that_its_broker_has_forgotten(story: Story) -> None:
     story.judge(sent)
 
 
+def a_commit_that_met_a_move(story: Story) -> None:
+    sent = story.send(1)
+    story.receive(story.subscribe(), sent)
+    story.send(2, transaction="t", topic=OTHER)
+    story.send(3, transaction="t", stored=0)
+    story.acknowledge(sent, transaction="t")
+    commit = story.done(EndedTransaction, None, transaction="t", commit=True)
+    story.history.disturb("move")
+    story.history.end(commit, Outcome.DONE)
+    story.history.disturb("moved")
+    story.judge(sent)
+
+
 def an_acknowledgement_that_reached_the_broker_after_the_abort(story: Story) -> None:
     sent = story.send(1)
     story.receive(story.subscribe(), sent)
@@ -423,7 +449,7 @@ def a_repeated_message_without_deduplication(story: Story) -> None:
         a_commit_that_was_asked_for_again, a_batch_of_which_a_part_was_acknowledged,
         a_batch_of_which_a_part_was_acknowledged_in_a_transaction,
         a_batch_that_came_again_before_its_rest_was_acknowledged, an_acknowledgement_during_the_close,
-        an_acknowledgement_that_its_broker_has_forgotten,
+        an_acknowledgement_that_its_broker_has_forgotten, a_commit_that_met_a_move,
         an_acknowledgement_that_reached_the_broker_after_the_abort, a_repeated_message_without_deduplication,
     ],
 )  # fmt: skip

@@ -84,7 +84,7 @@ def test_a_transaction_is_visible_as_a_whole_or_not_at_all(
     crashing: Standalone, connect: Callable[[Any], Any], killed_after: Callable[[Copying], None]
 ) -> None:
     topic = f"persistent://public/default/killed-{killed_after.__name__}"
-    until(crashing.admin.has_coordinators)
+    until(crashing.admin.coordinators)
     copying = Copying(connect(pulsar_actors), topic)
     for step in STEPS:
         step(copying)

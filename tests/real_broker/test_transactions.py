@@ -25,7 +25,7 @@ from tests.real_broker.exchange import (
     stored,
     until,
 )
-from tests.support.admin import COORDINATORS, Admin, path_of
+from tests.support.admin import Admin, path_of
 from tests.support.jars import jars, tool
 from tests.support.subjects import Broker, client_module
 
@@ -40,7 +40,7 @@ DISTRIBUTING = ["Shared", "KeyShared"]
 @pytest.fixture
 def ours(connect: Callable[..., Any], admin: Admin) -> Any:
     """Our client, with a broker whose coordinator is there."""
-    until(admin.has_coordinators)
+    until(admin.coordinators)
     return connect(pulsar_actors)
 
 
@@ -56,10 +56,6 @@ def consumer_of(client: Any, topic: str, kind: str = "Exclusive", **options: Any
 
 def backlog(admin: Admin, topic: str) -> Any:
     return admin.stats(topic)["subscriptions"]["s"]["msgBacklog"]
-
-
-def unload_coordinator(admin: Admin) -> None:
-    admin.call("PUT", f"{COORDINATORS}-partition-0/unload")
 
 
 # Messages.
@@ -412,12 +408,12 @@ def test_the_close_of_a_client_aborts_its_transactions(ours: Any, connect: Calla
 def test_an_unload_of_the_coordinator_is_not_noticed(ours: Any, topic: str, begin: Any, admin: Admin) -> None:
     consumer, producer = consumer_of(ours, topic), ours.create_producer(topic)
     transaction = begin()
-    unload_coordinator(admin)
+    admin.reload_coordinators()
     producer.send(b"in", transaction=transaction)
-    unload_coordinator(admin)
+    admin.reload_coordinators()
     transaction.commit()
     assert contents(receive(consumer, 1)) == [b"in"]
-    unload_coordinator(admin)
+    admin.reload_coordinators()
     begin().abort()
 
 

@@ -66,14 +66,27 @@ class Admin:
         except (OSError, AdminError):
             return False
 
-    def has_coordinators(self) -> bool:
-        """Return whether there are transaction coordinators: they come some time after the start of a real broker."""
+    def coordinators(self) -> int:
+        """Return how many transaction coordinators there are: they come some time after the start of a real broker."""
         try:
-            return bool(self.json("GET", f"{COORDINATORS}/partitions")["partitions"])
+            return int(self.json("GET", f"{COORDINATORS}/partitions")["partitions"])
         except AdminError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            return False
+            return 0
+
+    def reload_coordinators(self) -> None:
+        """Have the transaction coordinators read again what they have stored."""
+        for number in range(self.coordinators()):
+            self.call("PUT", f"{COORDINATORS}-partition-{number}/unload")
+
+    def open_transactions(self, topic: str, subscription: str = "") -> Any:
+        """Return the stats of a topic or a subscription where transactions are open; nothing where none are."""
+        kind = "pendingAckStats" if subscription else "transactionBufferStats"
+        path = path_of(topic).partition("/")[2] + f"/{subscription}" * bool(subscription)
+        stats = self.json("GET", f"transactions/{kind}/{path}", version=3)
+        is_known = stats["state"] in {"Ready", "NoSnapshot", "None"}
+        return None if is_known and stats["ongoingTxnSize"] == 0 else stats
 
     def create(self, topic: str) -> None:
         """Create a topic without partitions."""
