@@ -25,8 +25,8 @@ CALM = 1.0
 """Seconds of work before a fault, and after it."""
 LOOK_MS = 60_000
 REST_MS = 5_000
-SETTLING = 15.0
-"""The longest wait for the broker to end transactions."""
+SETTLING = 90.0
+"""The longest wait for the broker to end transactions: killed, it goes on with them half a minute after its start."""
 
 
 class Ran(NamedTuple):
