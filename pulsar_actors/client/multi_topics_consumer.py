@@ -325,10 +325,13 @@ class ConsumerMembers:
         """Give messages to the futures of `receive_async`."""
         self.receiver_queue.serve()
 
-    def close(self, error: PulsarException) -> tuple[str, ...]:
-        """Stop handing out messages. Nothing waits for a member."""
-        self.end(error)
+    def waited_for(self) -> tuple[str, ...]:
+        """Return nothing: nothing waits for a consumer that has to be created still."""
         return ()
+
+    def close(self, error: PulsarException) -> None:
+        """Stop handing out messages."""
+        self.end(error)
 
     def end(self, error: PulsarException) -> None:
         """Stop handing out messages."""

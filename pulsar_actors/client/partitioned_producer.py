@@ -142,14 +142,17 @@ class ProducerMembers:
     def serve(self) -> None:
         """Do nothing: only consumers have futures to serve."""
 
-    def close(self, error: PulsarException) -> Sequence[str]:
-        """Refuse messages, and return the partitions whose messages wait for a producer."""
+    def waited_for(self) -> Sequence[str]:
+        """Return the partitions whose messages wait for a producer."""
+        queues = self._uncreated_queues()
+        return [topic for topic, queue in queues.items() if queue.buffer or queue.pending.held]
+
+    def close(self, error: PulsarException) -> None:
+        """Refuse messages."""
         if self.closed is None:
             self.closed = error
-        queues = self._uncreated_queues()
-        for queue in queues.values():
+        for queue in self._uncreated_queues().values():
             queue.close(error)
-        return [topic for topic, queue in queues.items() if queue.pending.held]
 
     def end(self, error: PulsarException) -> None:
         """Refuse messages, and fail those that wait for a producer that will never be created."""

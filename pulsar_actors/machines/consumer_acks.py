@@ -349,7 +349,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
             if fault is not None or not ack.generation.still_acknowledges(self._tracker.generation):
                 ended += self._end((ack.token,), fault)
                 continue
-            left = ack.left(self._trackers.chunks.take_chunks_of)
+            left = ack.left(self._trackers.chunks.take_in_transaction)
             self._trackers.settle(self._tracker.acknowledge_in_transaction(left, cumulative=ack.cumulative))
             noted.append((ack, left))
         return [*ended, *(effect for ack, left in noted for effect in self._send_in_transaction(ack, left))]

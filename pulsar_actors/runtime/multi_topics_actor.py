@@ -16,6 +16,7 @@ from pulsar_actors.machines.connection_handler_events import Close, EndAtOnce
 from pulsar_actors.machines.multi_topics import MultiTopics
 from pulsar_actors.machines.multi_topics_events import (
     AskMember,
+    AskMembers,
     CloseMember,
     CountPartitions,
     CreateMember,
@@ -91,8 +92,12 @@ class MemberFactory(Protocol):
         """Give messages to the futures of `receive_async`."""
         ...
 
-    def close(self, error: PulsarException) -> Sequence[str]:
-        """Refuse further calls. Return the topics whose members have to be created still, for messages that wait."""
+    def waited_for(self) -> Sequence[str]:
+        """Return the topics whose members have to be created still, for messages that wait."""
+        ...
+
+    def close(self, error: PulsarException) -> None:
+        """Refuse further calls."""
         ...
 
     def end(self, error: PulsarException) -> None:
@@ -157,9 +162,12 @@ class MultiTopicsActor(CloseableActor[MultiTopics], Generic[F]):
                 self.later(seconds, lambda _: end(), None)
             case TopicListWatcherEnded() | TriggerFlush():
                 pass  # the topics are listed anyway, and a producer that starts takes all messages that wait
+            case AskMembers():
+                self._want_members()  # a thread may have enqueued a message, and not reported yet that it waits
+                self.feed(message)
             case CloseHandle():
-                for topic in self.members.close(AlreadyClosed(f"{self.name_in_errors} is closed")):
-                    self.feed(MemberWanted(topic))
+                self.members.close(AlreadyClosed(f"{self.name_in_errors} is closed"))
+                self._want_members()
                 self.release(Close())
             case EndAtOnce():
                 self.release(message)
@@ -182,6 +190,10 @@ class MultiTopicsActor(CloseableActor[MultiTopics], Generic[F]):
         if self._watcher is not None:
             tell(self._watcher, CloseHandle())
         super().retire()
+
+    def _want_members(self) -> None:
+        for topic in self.members.waited_for():
+            self.feed(MemberWanted(topic))
 
     def _topics_changed(self, change: TopicsChanged) -> None:
         """Look for topics again if one that matches has changed: the broker reports all of the namespace."""

@@ -264,13 +264,16 @@ def test_a_close_names_the_lazy_partitions_whose_messages_wait_and_keeps_these()
     bench.update(uncreated=(part(0), part(2)))
     used, unused = bench.producers.partitions[0], bench.producers.partitions[2]
     used.enqueue(b"x", None)
-    assert list(bench.producers.close(CLOSED)) == [part(0)]
+    assert list(bench.producers.waited_for()) == [part(0)]
+    bench.producers.close(CLOSED)
+    assert list(bench.producers.waited_for()) == [part(0)]
     assert bench.producers.closed is CLOSED
     assert used.send_queue.closed is unused.send_queue.closed is CLOSED
     assert len(used.send_queue.held(0)) == 1
     bench.create(0)
     assert bench.member(0).enqueuer is used
-    assert list(bench.producers.close(LATER)) == []
+    bench.producers.close(LATER)
+    assert list(bench.producers.waited_for()) == []
     assert bench.producers.closed is CLOSED
 
 

@@ -18,6 +18,7 @@ from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.lookup_actor import BrokerQuery
 from pulsar_actors.runtime.messages import ActorEnded, ActorStarted, AttachHandler, CloseHandle
 from pulsar_actors.runtime.multi_topics_actor import MultiTopicsActor, TopicSearch
+from pulsar_actors.runtime.producer_actor import FlushAll
 from pulsar_actors.runtime.topic_list_watcher_actor import TopicListWatcherEnded, TopicsChanged
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetTopicsOfNamespaceResponse,
@@ -66,9 +67,11 @@ class Members:
     def serve(self) -> None:
         self.served += 1
 
-    def close(self, error: Exception) -> tuple[str, ...]:
-        self.ended.append(error)
+    def waited_for(self) -> tuple[str, ...]:
         return self.wanted
+
+    def close(self, error: Exception) -> None:
+        self.ended.append(error)
 
     def end(self, error: Exception) -> None:
         self.ended.append(error)
@@ -179,6 +182,16 @@ def test_a_close_first_creates_the_members_whose_messages_wait_and_closes_them_l
     assert not bench.link.ended.done()
     bench.tell(multi_topics_events.MemberLost(2, CLOSED))
     assert bench.link.ended.done()
+
+
+def test_a_call_to_all_members_first_creates_those_whose_messages_wait() -> None:
+    bench = Bench(lazy=True, first=0)
+    bench.opened()
+    bench.members.wanted = (f"{TOPIC}-partition-1",)
+    flushed: SlimFuture[Any] = SlimFuture()
+    bench.tell(multi_topics_events.AskMembers(flushed, request=FlushAll))
+    assert [len(of_kind(FlushAll, bench.actors.heard(each))) for each in bench.members.addresses.values()] == [1, 1]
+    assert not flushed.done()
 
 
 def test_a_client_that_is_shut_down_waits_for_nobody(bench: Bench) -> None:

@@ -274,9 +274,17 @@ FIRST = "PULSAR_SIMULATION_FIRST"
 
 
 def play(
-    seeds: int, scenario: Callable[[Scene], object], conditions: NetworkConditions = CHANGEABLE, **settings: Any
+    seeds: int,
+    scenario: Callable[[Scene], object],
+    conditions: NetworkConditions = CHANGEABLE,
+    *,
+    once_failed: tuple[int, ...] = (),
+    **settings: Any,
 ) -> None:
-    """Play a scenario under so many seeds, or as many times more as the environment says."""
+    """Play a scenario under so many seeds, or as many times more as the environment says.
+
+    Seeds that have failed once come first, whatever the environment says.
+    """
     troubled: Counter[str] = Counter()
 
     def one(world: World) -> None:
@@ -287,9 +295,8 @@ def play(
 
     began = time.monotonic()
     first = int(os.environ.get(FIRST, "0"))
-    explored = explore(
-        range(first, first + max(1, int(seeds * float(os.environ.get(FACTOR, PART[0]))))), one, conditions
-    )
+    count = max(1, int(seeds * float(os.environ.get(FACTOR, PART[0]))))
+    explored = explore([*once_failed, *range(first, first + count)], one, conditions)
     for fault, times in explored.faults.items():
         troubled[fault.value] += times
     test = os.environ.get("PYTEST_CURRENT_TEST", scenario.__name__).rpartition("::")[2].partition(" ")[0]

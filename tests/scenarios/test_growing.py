@@ -121,4 +121,4 @@ def growing(scene: Scene) -> None:
 
 
 def test_every_send_to_a_topic_that_grows_ends_once_and_says_the_truth_and_keys_keep_their_order() -> None:
-    play(20, growing)
+    play(20, growing, once_failed=(1_000_079,))

@@ -47,6 +47,13 @@ from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 ENCRYPTION_TAG_SIZE = 16
 """In bytes."""
 
+KEPT = 1000
+"""The chunks of so many complete messages are remembered, whatever happens to connections and transactions.
+
+If not all chunks of a message were acknowledged in a transaction, the broker would deliver the others alone, and these
+are acknowledged as leftovers once they are old. After an abort, the message could not be read any more.
+"""
+
 STALLED_AFTER = 60.0
 """After so many seconds without a chunk, an incomplete message may be dropped to make room for another."""
 
@@ -139,7 +146,8 @@ class ChunkedMessages:
     """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
 
     __slots__ = (
-        "_dropped", "_finished", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size", "ordered",
+        "_dropped", "_finished", "_in_transactions", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size",
+        "ordered",
     )  # fmt: skip
 
     def __init__(
@@ -161,6 +169,7 @@ class ChunkedMessages:
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
         self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
+        self._in_transactions: dict[EntryKey, tuple[EntryKey, ...]] = {}
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
         """Add a chunk, and return its outcome."""
@@ -314,11 +323,24 @@ class ChunkedMessages:
 
     def chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
         """Return the entries of a message; of a chunked one that was not assembled here, the two that its id names."""
-        return self._finished.get(message_id.position) or known_entries(message_id)
+        entry = message_id.position
+        return self._finished.get(entry) or self._in_transactions.get(entry) or known_entries(message_id)
 
     def take_chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
         """Return the entries of a chunked message that is acknowledged, and forget them."""
-        return self._finished.pop(message_id.position) or known_entries(message_id)
+        entry = message_id.position
+        remembered = self._in_transactions.pop(entry, None)
+        return self._finished.pop(entry) or remembered or known_entries(message_id)
+
+    def take_in_transaction(self, message_id: MessageId) -> tuple[EntryKey, ...]:
+        """Return the entries of a chunked message that is acknowledged in a transaction.
+
+        They are remembered: the message may have come twice, and be acknowledged again after an abort.
+        """
+        entries = self._in_transactions[message_id.position] = self.take_chunks_of(message_id)
+        while len(self._in_transactions) > KEPT:
+            del self._in_transactions[next(iter(self._in_transactions))]
+        return entries
 
     def acknowledged_up_to(self, entry: EntryKey) -> None:
         """Forget the entries of the messages that a cumulative acknowledgement covers."""
@@ -371,8 +393,9 @@ class ChunkedMessages:
         return next(iter(self._pending.values())).since + self.expiry
 
     def rebound(self) -> None:
-        """Forget the complete messages that were not used since the reconnect before."""
-        self._finished.drop_unused()
+        """Forget the complete messages that were not used since the reconnect before, if there are many."""
+        if len(self._finished) > KEPT:
+            self._finished.drop_unused()
 
     def drop_unfinished(self, *, is_lost: bool) -> None:
         """Drop incomplete messages: all their chunks come again after the next reconnect or redelivery.
@@ -391,3 +414,4 @@ class ChunkedMessages:
         self._pending.clear()
         self._dropped.clear()
         self._finished.clear()
+        self._in_transactions.clear()

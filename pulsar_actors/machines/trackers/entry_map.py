@@ -46,6 +46,9 @@ class EntryMap(Generic[Value]):
         self._former: dict[EntryKey, Value] = {}
         self._heap: list[EntryKey] = []
 
+    def __len__(self) -> int:
+        return len(self._values) + len(self._former)
+
     def get(self, entry: EntryKey) -> Value | None:
         """Return the value of an entry."""
         value = self._values.get(entry)
@@ -65,7 +68,7 @@ class EntryMap(Generic[Value]):
         if value is None:
             return None
         del self._values[entry]
-        if len(self._heap) > 2 * (len(self._values) + len(self._former)) + SLACK:
+        if len(self._heap) > 2 * len(self) + SLACK:
             self._make_heap()
         return value
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.trackers.chunked_messages import Chunk, ChunkedMessages, ChunkOutcome
+from pulsar_actors.machines.trackers.chunked_messages import KEPT, Chunk, ChunkedMessages, ChunkOutcome
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import EncryptionKeys, MessageMetadata
 
@@ -291,6 +291,38 @@ def test_the_chunks_of_a_message_are_known_until_it_is_acknowledged() -> None:
     assert chunks.chunks_of(at(3)) == ((1, 3),)
 
 
+def finished(chunks: ChunkedMessages, count: int) -> list[MessageId]:
+    """Put so many messages of three chunks together, and return their ids."""
+    ids: list[MessageId] = []
+    for one in range(count):
+        whole = add(chunks, *(chunk(3 * one + number, number, str(one)) for number in range(3))).assembled
+        assert whole is not None
+        ids.append(whole.message_id)
+    return ids
+
+
+def test_the_chunks_of_a_message_are_known_after_its_transaction() -> None:
+    chunks = assembly()
+    whole = add(chunks, chunk(0, 0), chunk(5, 1), chunk(9, 2)).assembled
+    assert whole is not None
+    for _ in range(2):
+        assert chunks.take_in_transaction(whole.message_id) == ((1, 0), (1, 5), (1, 9))
+        assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 5), (1, 9))
+        assert chunks.first_unread((1, 9)) is None
+    assert chunks.take_chunks_of(whole.message_id) == ((1, 0), (1, 5), (1, 9))
+    assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 9))
+
+
+def test_of_messages_in_transactions_the_chunks_of_the_last_are_known() -> None:
+    chunks = assembly()
+    ids = finished(chunks, KEPT + 1)
+    for one in ids:
+        chunks.take_in_transaction(one)
+    assert [len(chunks.chunks_of(one)) for one in ids[:3]] == [2, 3, 3]
+    chunks.clear()
+    assert len(chunks.chunks_of(ids[-1])) == 2
+
+
 def test_a_message_that_is_put_together_is_known_although_all_is_redelivered_and_not_after_a_seek() -> None:
     chunks = assembly()
     whole = add(chunks, chunk(0, 0), chunk(5, 1), chunk(9, 2)).assembled
@@ -309,15 +341,14 @@ def test_messages_that_are_acknowledged_cumulatively_are_forgotten() -> None:
     assert list(chunks._finished._values) == [(1, 199)]
 
 
-def test_messages_of_which_a_whole_binding_heard_nothing_are_forgotten() -> None:
+@pytest.mark.parametrize(("count", "known"), [(KEPT, 3), (KEPT + 1, 2)])
+def test_of_many_messages_those_of_which_a_whole_binding_heard_nothing_are_forgotten(count: int, known: int) -> None:
     chunks = assembly()
-    whole = add(chunks, chunk(0, 0), chunk(5, 1), chunk(9, 2)).assembled
-    assert whole is not None
+    ids = finished(chunks, count)
     chunks.rebound()
-    assert len(chunks.chunks_of(whole.message_id)) == 3
+    assert len(chunks.chunks_of(ids[0])) == 3
     chunks.rebound()
-    chunks.rebound()
-    assert len(chunks.chunks_of(whole.message_id)) == 2
+    assert [len(chunks.chunks_of(one)) for one in ids[:2]] == [3, known], "the first was in use"
 
 
 def test_a_message_over_the_limit_is_refused_at_its_first_chunk() -> None:
