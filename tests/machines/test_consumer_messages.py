@@ -36,6 +36,7 @@ from pulsar_actors.machines.consumer_events import (
     Subscribed,
 )
 from pulsar_actors.machines.incoming_entries import CorruptEntry, IncompleteChunks
+from pulsar_actors.machines.trackers.chunked_messages import KEPT
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
@@ -501,9 +502,10 @@ def test_how_far_batches_got_is_not_remembered_over_many_reconnects() -> None:
     assert len(driven.machine.messages.trackers.ack_grouping._unacknowledged._former) == 1
 
 
-def test_chunked_messages_that_are_somebody_elses_are_not_remembered_over_many_reconnects() -> None:
+def test_many_chunked_messages_that_are_somebody_elses_are_not_remembered_over_several_reconnects() -> None:
     driven = ready()
-    driven.receive(chunk(0, 0), chunk(1, 1))
+    for number in range(KEPT + 1):
+        driven.receive(chunk(2 * number, 0), chunk(2 * number + 1, 1))
     for _ in range(2):
         reconnect(driven)
     assert driven.machine.messages.trackers.chunks.chunks_of(MessageId(1, 1)) == ((1, 1),)
