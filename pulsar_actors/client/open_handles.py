@@ -31,15 +31,15 @@ class WeakCollection(Generic[T]):
     __slots__ = ("_references",)
 
     def __init__(self) -> None:
-        self._references: set[weakref.ref[T]] = set()
+        self._references: dict[weakref.ref[T], None] = {}  # no set: the simulation needs an order
 
     def add(self, thing: T) -> None:
         """Add an object. It is removed when it is collected."""
-        self._references.add(weakref.ref(thing, self._references.discard))
+        self._references[weakref.ref(thing, self._references.pop)] = None
 
     def discard(self, thing: T) -> None:
         """Remove an object."""
-        self._references.discard(weakref.ref(thing))
+        self._references.pop(weakref.ref(thing), None)
 
     def __iter__(self) -> Iterator[T]:
         alive = [reference() for reference in list(self._references)]

@@ -204,7 +204,8 @@ class Consuming:
         scene, received, habits = self.scene, self.received, self.habits
         for consumer in [] if habits.listens else self.consumers:
             with contextlib.suppress(Timeout):
-                consumer.receive(0)  # whoever looks for the next message reports the last
+                while True:  # what was on its way still; and whoever looks for the next message reports the last
+                    consumer.receive(3000)
         check_permits(scene, self.consumers, prefetches=habits.queue > 0)
         received.check_contents(scene)
         everything = {message.content for message in scene.stored()}
@@ -303,4 +304,4 @@ def test_an_only_consumer_receives_everything_in_order(kind: str, seeds: int) ->
 
 @pytest.mark.parametrize(("kind", "seeds"), [("Shared", 60), ("KeyShared", 25)])
 def test_consumers_that_share_a_subscription_receive_everything(kind: str, seeds: int) -> None:
-    play(seeds, lambda scene: consuming(scene, ConsumerType[kind]), deduplication=True)
+    play(seeds, lambda scene: consuming(scene, ConsumerType[kind]), once_failed=(4_000_031,), deduplication=True)
