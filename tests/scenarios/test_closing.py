@@ -13,11 +13,18 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
-from pulsar_actors.exceptions import AlreadyClosed, InternalError, InvalidTxnStatusError, PulsarException, Timeout
+from pulsar_actors.exceptions import (
+    AlreadyClosed,
+    InternalError,
+    InvalidTxnStatusError,
+    OutcomeUnknown,
+    PulsarException,
+    Timeout,
+)
 from pulsar_actors.simulation.connection import NetworkConditions
 from pulsar_actors.simulation.scheduler import Dice
-from pulsar_actors.wire.PulsarApi_pb2 import CommandAddPartitionToTxn
-from tests.scenarios.scene import CLOSING, OPERATION_TIMEOUT, PARTS, TOPIC, Scene, play
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAddPartitionToTxn, CommandSendReceipt
+from tests.scenarios.scene import CLOSING, NAMESPACE, OPERATION_TIMEOUT, PARTS, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
 
 MADE = ("producer", "consumer", "reader", "transaction", "future")
@@ -312,6 +319,34 @@ def dropping(scene: Scene) -> None:
     scene.check_nothing_is_left()
 
 
+def disturb_what_is_closed(scene: Scene, within: float) -> bool:
+    """Perhaps have the broker do something with the topics of the producer that is closed."""
+    assert scene.broker is not None
+    dice = Dice(scene.world.seed, "disturbance")
+    if dice.happens(0.5):
+        return False
+    scene.add_brokers(1, [])
+
+    def with_each_topic(act: Callable[[Broker, str], object]) -> None:
+        for topic in scene.topics():
+            scene.on_broker(lambda broker, topic=topic: act(broker, topic))  # type: ignore[misc]
+
+    def unload(broker: Broker, topic: str) -> None:
+        broker.cluster.namespace(NAMESPACE).topics[topic].unload()
+
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: with_each_topic(scene.move),
+        lambda: with_each_topic(unload),
+        scene.world.faults.cut,
+    )
+    way = dice.below(len(ways) + 1)
+    if way == len(ways):
+        scene.broker.faults.on(CommandSendReceipt, nth=1 + dice.below(3)).reorder()
+    else:
+        scene.world.after(within * dice.chance(), ways[way])
+    return True
+
+
 def closing_while_registering(scene: Scene) -> None:
     """Close a producer while the coordinator is slow, refuses or never answers to register some of its partitions."""
     world, dice = scene.world, scene.dice
@@ -345,6 +380,7 @@ def closing_while_registering(scene: Scene) -> None:
             plain.append(producer.send_async(b"plain %d" % number))
         scene.sleep(0.01 * dice.below(2))
     scene.sleep(dice.below(2) * dice.chance() * OPERATION_TIMEOUT)
+    is_disturbed = disturb_what_is_closed(scene, min(seconds, OPERATION_TIMEOUT))
     began = world.now
     closed, limit = (producer, CLOSING) if dice.happens(0.7) else (client, CLOSING + 1.0)
     closed.close()
@@ -353,11 +389,12 @@ def closing_while_registering(scene: Scene) -> None:
     with pytest.raises(AlreadyClosed):
         producer.send(b"late")
     failed = [error for sent in plain if (error := sent.exception(0)) is not None]
-    assert not failed, f"{len(failed)} messages without a transaction were not sent: {failed}"
+    in_doubt = (OutcomeUnknown, Timeout) if is_disturbed else ()
+    assert all(isinstance(error, in_doubt) for error in failed), f"not sent, in no transaction: {failed}"
     failed = [error for sent in transactional if (error := sent.exception(0)) is not None]
-    in_time = way > 1 and seconds < OPERATION_TIMEOUT - 1
+    in_time = way > 1 and seconds < OPERATION_TIMEOUT - 1 and not is_disturbed
     assert not (failed and in_time), f"not sent, though registered in time: {failed}"
-    reasons = (InvalidTxnStatusError, Timeout, *[AlreadyClosed] * (closed is client))
+    reasons = (InvalidTxnStatusError, Timeout, *in_doubt, *[AlreadyClosed] * (closed is client))
     assert all(isinstance(error, reasons) for error in failed), failed
     scene.broker.faults.clear()
     scene.end()
