@@ -40,7 +40,7 @@ class Meddler:
         self.dice = Dice(scene.world.seed, name)
         self.name = name
         self.calls = 0
-        self.topics = [TOPIC, TOPIC, TOPIC + "-2"]
+        self.topics = [TOPIC, TOPIC, TOPIC + "-2", str(PARTS)]
         self.patience: int | None = None
         self.content = b"content" * (10_000 if self.dice.happens(0.2) else 1)
         """Large ones fill a connection that nobody reads."""
@@ -96,7 +96,11 @@ class Meddler:
         batching = self.dice.happens(0.5)
         waits = self.dice.happens(0.5)
         producer = self.client.create_producer(
-            self.topic(), batching_enabled=batching, max_pending_messages=5, block_if_queue_full=waits
+            self.topic(),
+            batching_enabled=batching,
+            max_pending_messages=5,
+            block_if_queue_full=waits,
+            lazy_start_partitioned_producers=True,
         )
         self.made["producer"].append(producer)
 
@@ -263,6 +267,7 @@ def try_to(make: Callable[[], object]) -> None:
 
 def closing(scene: Scene) -> None:
     world, dice = scene.world, scene.dice
+    scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, 3))
     client = scene.client()
     Troubles(scene, loses_receipts=True)
     made: dict[str, list[Any]] = {kind: [] for kind in MADE}
@@ -298,6 +303,7 @@ def dropping(scene: Scene) -> None:
     """Make things, use them, and forget them without closing anything. Only a listener keeps its client alive."""
     world, dice = scene.world, scene.dice
     made: dict[str, list[Any]] = {kind: [] for kind in MADE}
+    scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, 3))
     Troubles(scene, loses_receipts=True)
 
     def program() -> None:
@@ -358,7 +364,7 @@ def closing_while_registering(scene: Scene) -> None:
     client = scene.client()
     batching, lazy = dice.happens(0.5), dice.happens(0.3)
     producer = client.create_producer(topic, batching_enabled=batching, lazy_start_partitioned_producers=lazy)
-    for _ in range(20):
+    for _ in range(20 if dice.happens(0.7) else 0):
         producer.send(b"first")  # a lazy partition is open then, too
     transactions = [client.new_transaction(timedelta(seconds=60)) for _ in range(1 + dice.below(3))]
     trigger = scene.broker.faults.on(CommandAddPartitionToTxn, nth=1 + dice.below(2), times=None)
@@ -389,12 +395,12 @@ def closing_while_registering(scene: Scene) -> None:
     with pytest.raises(AlreadyClosed):
         producer.send(b"late")
     failed = [error for sent in plain if (error := sent.exception(0)) is not None]
-    in_doubt = (OutcomeUnknown, Timeout) if is_disturbed else ()
-    assert all(isinstance(error, in_doubt) for error in failed), f"not sent, in no transaction: {failed}"
+    in_trouble = (OutcomeUnknown, Timeout, AlreadyClosed) if is_disturbed else ()
+    assert all(isinstance(error, in_trouble) for error in failed), f"not sent, in no transaction: {failed}"
     failed = [error for sent in transactional if (error := sent.exception(0)) is not None]
     in_time = way > 1 and seconds < OPERATION_TIMEOUT - 1 and not is_disturbed
     assert not (failed and in_time), f"not sent, though registered in time: {failed}"
-    reasons = (InvalidTxnStatusError, Timeout, *in_doubt, *[AlreadyClosed] * (closed is client))
+    reasons = (InvalidTxnStatusError, Timeout, *in_trouble, *[AlreadyClosed] * (closed is client))
     assert all(isinstance(error, reasons) for error in failed), failed
     scene.broker.faults.clear()
     scene.end()
