@@ -1,7 +1,7 @@
-"""The keys of all who encrypt in a scenario: one pair."""
+"""The keys of all who encrypt in a scenario: one pair, which cannot always be read."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -25,3 +25,15 @@ class Keys(EncryptionKeyReader):
     def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
         form, sealed = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         return key_pair().private_bytes(serialization.Encoding.PEM, form, sealed)
+
+
+class FailingKeys(Keys):
+    """Reads them unless the private one is out of reach just now."""
+
+    def __init__(self, is_out_of_reach: Callable[[], bool]) -> None:
+        self._is_out_of_reach = is_out_of_reach
+
+    def get_private_key(self, name: str, metadata: Mapping[str, str]) -> bytes:
+        if self._is_out_of_reach():
+            raise OSError("out of reach")
+        return super().get_private_key(name, metadata)

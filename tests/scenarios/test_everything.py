@@ -21,7 +21,7 @@ from tests.histories.history import Closed, Outcome, Sent, Subscribed
 from tests.histories.promises import JUDGE, check
 from tests.histories.recording import RecordedConsumer, RecordedProducer, Recorder
 from tests.scenarios.amnesia import Amnesia
-from tests.scenarios.keys import Keys
+from tests.scenarios.keys import FailingKeys, Keys
 from tests.scenarios.programs import subscribe_options
 from tests.scenarios.scene import COORDINATOR, NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.troubles import Troubles
@@ -68,6 +68,8 @@ class Mix:
         self.view = dice.happens(0.3)
         self.listener = dice.happens(0.2)
         self.encryption = dice.happens(0.2)
+        # What cannot be decrypted comes again later, out of its order.
+        self.loses_keys = self.encryption and self.kind is ConsumerType.Shared and dice.happens(0.7)
         self.more_brokers = dice.below(3) if dice.happens(0.5) else 0
         self.access = ProducerAccessMode.Shared
         if self.topic == TOPIC and dice.happens(0.2):  # of partitions, each sender might wait for another's
@@ -280,10 +282,17 @@ class Everything:
                     negative_ack_redelivery_delay_ms=200,
                     ack_receipt_enabled=mix.receipts,
                     batch_index_ack_enabled=mix.by_index,
-                    **self._reading(),
+                    **(self._reading() | self._losing_keys()),
                 ),
             )
         )
+
+    def _losing_keys(self) -> dict[str, Any]:
+        if not (self.mix.loses_keys and self.troubled):
+            return {}
+        dice = Dice(self.scene.world.seed, "keys")
+        keys = FailingKeys(lambda: not self.scene.is_calm and dice.happens(0.5))
+        return {"crypto_key_reader": keys, "unacked_messages_timeout_ms": 10_000}
 
     def _work(self, dice: Dice, client: Any, consumer: RecordedConsumer, results: RecordedProducer | None) -> None:
         try:
