@@ -42,7 +42,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek
 
 @unique
 class TimeIs(Enum):
-    """Who has the position of a seek to a time: the broker, or only the time that SUBSCRIBE names."""
+    """How a publish time as the start reaches the broker: as the position of the SEEK, or as a time in SUBSCRIBE."""
 
     SET = "The broker has the position of the time, for the next SUBSCRIBE."
     USED = "A SUBSCRIBE was sent for that position, or the broker may not have it; or the start is no time."
