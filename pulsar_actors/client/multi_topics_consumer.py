@@ -285,7 +285,7 @@ class ConsumerMembers:
         member, topic, _, among, may_create, later = order
         options, start = self._options_of(topic, among), self._start
         if later and start is not None:
-            start = ReaderStart(EARLIEST, inclusive=True)
+            start = start._replace(message_id=EARLIEST)
         self._made[member] = state = start_consumer(
             self._context,
             options,

@@ -108,17 +108,19 @@ class HandlerStates:
 
     `creating` are the states with an unfinished PRODUCER or SUBSCRIBE: in `requested` the broker has not answered, and
     the request can time out; in `in_line` the broker has told a producer to wait for its turn (WaitForExclusive).
-    `unannounced` and `paused` are states of one chart only. In `unannounced` there is a binding, but the creation is
-    not complete for the user yet. In `paused` there is no binding and no connection.
+    `unannounced`, `placing` and `paused` are states of one chart only. In `unannounced` there is a binding, but the
+    creation is not complete for the user yet. In `placing` the broker has yet to move the start of a consumer, and the
+    binding begins after that. In `paused` there is no binding and no connection.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each kind of state
         self,
         states: type[Enum],
         *,
         creating: tuple[Enum, ...],
         final: tuple[Enum, ...],
         unannounced: tuple[Enum, ...] = (),
+        placing: tuple[Enum, ...] = (),
         paused: tuple[Enum, ...] = (),
     ) -> None:
         self.idle, self.looking_up, self.connecting = states["IDLE"], states["LOOKING_UP"], states["CONNECTING"]
@@ -127,12 +129,14 @@ class HandlerStates:
         self.closed, self.failed = states["CLOSED"], states["FAILED"]
         self.creating = creating
         self.requested, *self.in_line = creating
+        self.placing = placing
         self.paused = paused
         self.unattached = (self.looking_up, self.connecting, self.waiting)
         self.retrying = (*self.unattached, *creating, self.close_pending)
-        self.without_binding = (*self.retrying, *paused)
+        self.without_binding = (*self.retrying, *placing, *paused)
         self.bound = (*unannounced, self.ready)
-        self.found = (*creating, self.close_pending, *self.bound, *paused)
+        self.registered = (*placing, *self.bound)
+        self.found = (*creating, self.close_pending, *self.registered, *paused)
         self.opened = (*self.without_binding, *self.bound)
         self.final = final
         self.ending = (self.closing, *final)
@@ -168,8 +172,8 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
         # Bound.
         Row(BrokerClosed,          s.bound,         s.connecting,    "names_a_broker",     "move"),
         Row(BrokerClosed,          s.bound,         s.waiting,       None,                 "release_after_close"),
-        Row(TopicMigrated,         s.bound,         s.looking_up,    "names_a_cluster",    "migrate"),
-        Row(Detached,              (s.close_pending, *s.bound), s.waiting, None,           "back_off"),
+        Row(TopicMigrated,         s.registered,    s.looking_up,    "names_a_cluster",    "migrate"),
+        Row(Detached,              (s.close_pending, *s.registered), s.waiting, None,      "back_off"),
 
         # Whether bound or not.
         Row(WrongAnswer,           (*s.found, s.closing), INTERNAL,  None,                 "drop_after_wrong_answer"),
@@ -186,7 +190,7 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
         Row(Close,                 (s.idle, *s.unattached, *s.paused), s.closed, None,     "end_unbound"),
         Row(Close,                 s.creating,      s.closing,       None,                 "close_while_creating"),
         Row(Close,                 s.close_pending, s.closing,       None,                 "await_close"),
-        Row(Close,                 s.bound,         s.closing,       None,                 "close_bound"),
+        Row(Close,                 s.registered,    s.closing,       None,                 "close_bound"),
         Row(CloseAnswered,         s.closing,       s.closed,        None,                 "end_closed"),
         Row(CloseTimedOut,         s.closing,       s.closed,        None,                 "end_unanswered"),
         Row(Detached,              s.closing,       s.closed,        None,                 "end_closed"),
@@ -201,17 +205,21 @@ def handler_ignores(s: HandlerStates) -> tuple[Ignore, ...]:
         Ignore(Close, s.ending),
         Ignore(EndAtOnce, s.final),
         Ignore((LookedUp, LookupAttemptFailed, LookupFailed), (s.idle, s.connecting, s.waiting, *s.found, *s.ending)),
-        Ignore(RequestRefused, (s.idle, *s.unattached, s.close_pending, *s.bound, *s.paused, *s.ending)),
-        Ignore(RequestTimedOut, (s.idle, *s.unattached, *s.in_line, s.close_pending, *s.bound, *s.paused, *s.ending)),
+        Ignore(RequestRefused, (s.idle, *s.unattached, s.close_pending, *s.registered, *s.paused, *s.ending)),
+        Ignore(
+            RequestTimedOut, (s.idle, *s.unattached, *s.in_line, s.close_pending, *s.registered, *s.paused, *s.ending)
+        ),
         Ignore(RetryDue, (s.idle, s.looking_up, s.connecting, *s.found, *s.ending)),
         Ignore(Detached, (s.idle, s.looking_up, s.waiting, *s.final)),
         Ignore(WrongAnswer, (s.idle, *s.unattached, *s.final)),
-        Ignore((CloseAnswered, CloseTimedOut), (s.idle, *s.unattached, *s.creating, *s.bound, *s.paused, *s.final)),
+        Ignore(
+            (CloseAnswered, CloseTimedOut), (s.idle, *s.unattached, *s.creating, *s.registered, *s.paused, *s.final)
+        ),
         Ignore(BrokerClosed, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, s.found),  # without the address of a cluster
-        Ignore(DrainTimedOut, (s.idle, *s.bound, *s.paused, *s.ending)),
-        Ignore(FirstCreationTimedOut, (s.idle, *s.in_line, s.ready, *s.paused, *s.ending)),
+        Ignore(DrainTimedOut, (s.idle, *s.registered, *s.paused, *s.ending)),
+        Ignore(FirstCreationTimedOut, (s.idle, *s.in_line, *s.placing, s.ready, *s.paused, *s.ending)),
     )
 
 

@@ -13,10 +13,13 @@ comes again, and nothing is dropped. A broker that has just accepted SUBSCRIBE h
 room in the queue, once.
 
 For a seek, a broker closes the consumer, and only its answer shows where to subscribe again: so the consumer waits in
-SEEKING_UNBOUND. A reader that starts at LATEST, once bound, asks its broker for the last entry before its start. The
-creation is complete for the user only after the answer. If the connection were lost before that, the reader would start
-again at a later LATEST, and miss the messages between. So if the broker refuses to answer, the consumer is closed, and
-created again.
+SEEKING_UNBOUND. SUBSCRIBE can name a time as the start only roughly, and a reader would get messages from before it. So
+after such a SUBSCRIBE the consumer sends SEEK to the time, and waits in PLACING, without permits and calls.
+
+A reader that starts at LATEST, once bound, asks its broker for the last entry before its start. The creation is
+complete for the user only after the answer. If the connection were lost before that, the reader would start again at a
+later LATEST, and miss the messages between. So if the broker refuses to answer, the consumer is closed, and created
+again.
 """
 
 from enum import Enum, unique
@@ -44,6 +47,7 @@ from pulsar_actors.machines.consumer_acks import ConsumerAcks
 from pulsar_actors.machines.consumer_events import (
     ActiveConsumerChanged,
     AskToGetLastMessageId,
+    AskToSeek,
     AskToSubscribe,
     Bound,
     Closing,
@@ -68,6 +72,7 @@ from pulsar_actors.machines.consumer_seek_unsubscribe import ANY_UNSUBSCRIBING, 
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, is_consumer_not_found, meaning_of
+from pulsar_actors.machines.trackers.start_message_id import seek_command
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandGetLastMessageId, CommandSubscribe
@@ -84,6 +89,7 @@ class State(Enum):
     LOOKING_UP = "The broker that serves the topic is being found."
     CONNECTING = "The broker is known; a connection to it is awaited and the queue is cleared."
     SUBSCRIBING = "SUBSCRIBE is sent; the broker has to accept or refuse."
+    PLACING = "Registered with a broker, at a rough time; SEEK moves the start to the exact one before messages come."
     FINDING_START = "Registered with a broker; a new reader asks for the last entry before its start."
     READY = "Registered with a broker: messages come as permits allow, and calls can be made."
     SEEKING_UNBOUND = "SEEK is sent and the broker has closed the consumer for it; the answer is awaited."
@@ -95,13 +101,18 @@ class State(Enum):
 
 
 (
-    IDLE, LOOKING_UP, CONNECTING, SUBSCRIBING, FINDING_START, READY, SEEKING_UNBOUND, CLOSE_PENDING, WAITING, CLOSING,
-    CLOSED, FAILED,
+    IDLE, LOOKING_UP, CONNECTING, SUBSCRIBING, PLACING, FINDING_START, READY, SEEKING_UNBOUND, CLOSE_PENDING, WAITING,
+    CLOSING, CLOSED, FAILED,
 ) = State  # fmt: skip
 
 FINAL: Final = (CLOSED, FAILED)
 STATES: Final = HandlerStates(
-    State, creating=(SUBSCRIBING,), unannounced=(FINDING_START,), paused=(SEEKING_UNBOUND,), final=FINAL
+    State,
+    creating=(SUBSCRIBING,),
+    placing=(PLACING,),
+    unannounced=(FINDING_START,),
+    paused=(SEEKING_UNBOUND,),
+    final=FINAL,
 )
 UNATTACHED, WITHOUT_BINDING, WITH_BINDING, ENDING = (
     STATES.unattached, STATES.without_binding, STATES.bound, STATES.ending,
@@ -112,21 +123,25 @@ ROWS: Final = (
     #   trigger                source           dest             guard                       does
     Row(ConsumerAttached,      CONNECTING,      SUBSCRIBING,     None,                       "ask_to_subscribe"),
     Row(Subscribed,            SUBSCRIBING,     CLOSING,         "is_leaving",               "send_kept_and_close"),
+    Row(Subscribed,            SUBSCRIBING,     PLACING,         "starts_roughly",           "place_start"),
     Row(Subscribed,            SUBSCRIBING,     FINDING_START,   "has_unresolved_latest",    "bind_unannounced"),
     Row(Subscribed,            SUBSCRIBING,     READY,           None,                       "bind"),
+    Row(SeekAnswered,          PLACING,         READY,           None,                       "bind_placed"),
+    Row(SeekFailed,            PLACING,         CLOSE_PENDING,   None,                       "close_unplaced"),
+    Row(BrokerClosed,          PLACING,         SEEKING_UNBOUND, None,                       "note_broker"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           "resolves_latest",          "resolve_and_announce"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           None,                       "announce"),
     Row(QueryFailed,           FINDING_START,   CLOSE_PENDING,   "may_find_start_later",     "close_without_start"),
     Row(QueryFailed,           FINDING_START,   READY,           "leaves_latest_unresolved", "announce"),
     Row(FirstCreationTimedOut, FINDING_START,   CLOSING,         None,                       "give_up_asking"),
     Row(LastMessageIdAnswered, READY,           INTERNAL,        "resolves_latest",          "resolve_latest"),
-    Row(ActiveConsumerChanged, (SUBSCRIBING, *WITH_BINDING), INTERNAL, None,                 "notify_activity"),
+    Row(ActiveConsumerChanged, (SUBSCRIBING, *STATES.registered), INTERNAL, None,            "notify_activity"),
 
     # A seek or an unsubscribe.
     Row(BrokerClosed,          READY,           SEEKING_UNBOUND, "a_seek_is_sent",           "await_seek"),
     Row(BrokerClosed,          READY,           WAITING,         "an_unsubscribe_is_sent",   "release_after_close"),
     Row(BrokerClosed,          SEEKING_UNBOUND, INTERNAL,        None,                       "note_broker"),
-    Row(SeekAnswered,          SEEKING_UNBOUND, CONNECTING,      "has_assigned_broker",      "attach_assigned"),
+    Row(SeekAnswered,          SEEKING_UNBOUND, CONNECTING,      "has_assigned_broker",      "attach_sought"),
     Row(SeekAnswered,          SEEKING_UNBOUND, LOOKING_UP,      None,                       "look_up_sought"),
     Row(SeekAnswered,          READY,           INTERNAL,        None,                       "ask_for_latest"),
     Row(SeekFailed,            READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
@@ -140,7 +155,7 @@ ROWS: Final = (
 
 IGNORES: Final = (
     Ignore(ConsumerAttached,        (IDLE, LOOKING_UP, WAITING, *STATES.found, *ENDING)),
-    Ignore(Subscribed,              (IDLE, *UNATTACHED, CLOSE_PENDING, *WITH_BINDING, SEEKING_UNBOUND, *ENDING)),
+    Ignore(Subscribed,              (IDLE, *UNATTACHED, CLOSE_PENDING, *STATES.registered, SEEKING_UNBOUND, *ENDING)),
     Ignore(LastMessageIdAnswered,   (IDLE, *WITHOUT_BINDING, *ENDING)),
     Ignore(LastMessageIdAnswered,   READY),  # for a caller's query
     Ignore(QueryFailed,             (IDLE, *WITHOUT_BINDING, READY, *ENDING)),
@@ -251,6 +266,25 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Complete the creation, grant permits, and send the calls that wait."""
         return [*self._announce(), *self._bind(now)]
 
+    def starts_roughly(self, event: Subscribed, now: float) -> bool:
+        """Return whether SUBSCRIBE has named a time: the start may be up to a second before it."""
+        return self.messages.trackers.start.is_rough
+
+    def place_start(self, event: Subscribed, now: float) -> Effects:
+        """Send SEEK to the time. The parts learn of the binding after the answer."""
+        trackers = self.messages.trackers
+        command = seek_command(self.command.consumer_id, trackers.start.time, trackers.ack_grouping.largest_batch)
+        return [AskToSeek(self.next_attempt(), command, self.operation_timeout)]
+
+    def bind_placed(self, event: SeekAnswered, now: float) -> Effects:
+        """Begin the binding: this broker did not close the consumer for the SEEK."""
+        return self._bind(now)
+
+    def close_unplaced(self, event: SeekFailed, now: float) -> Effects:
+        """Close the consumer, to subscribe and send SEEK again."""
+        self.note_error(event.error)
+        return [self._ask_to_close()]
+
     def resolves_latest(self, event: LastMessageIdAnswered, now: float) -> bool:
         """Return whether the answer has the last entry before a reader's start. An old broker does not send it."""
         return event.query_number == LATEST_QUERY and event.command.HasField("consumer_mark_delete_position")
@@ -302,8 +336,14 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Return whether the broker may have closed the consumer for an unsubscribe."""
         return self.calls.state in ANY_UNSUBSCRIBING
 
+    def attach_sought(self, event: SeekAnswered, now: float) -> Effects:
+        """Attach to the broker that has the topic now, to subscribe again at the new position."""
+        self.messages.trackers.start.note_position()
+        return self.attach_assigned(event, now)
+
     def look_up_sought(self, event: SeekAnswered, now: float) -> Effects:
-        """Subscribe again at the new position."""
+        """Find the broker, to subscribe again at the new position."""
+        self.messages.trackers.start.note_position()
         return [Detach(self.connection), self._look_up()]
 
     def ask_for_latest(self, event: SeekAnswered, now: float) -> Effects:

@@ -247,9 +247,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def seek_while_bound(self, event: Sought, now: float) -> Effects:
         """Start again at the target with the same binding: the broker did not close the consumer."""
         sought = self.seek(event, now)
-        self.trackers.start.forget_position()  # the broker keeps none for a consumer that it has not closed
-        granted = self._flow(self.trackers.permits.cleared(self.generation))
-        return [*sought, *granted]
+        return [*sought, *self._flow(self.trackers.permits.cleared(self.generation))]
 
     def seek(self, event: Sought, now: float) -> Effects:
         """Start again at the target. All data about earlier messages is void."""

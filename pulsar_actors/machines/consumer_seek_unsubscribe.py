@@ -3,9 +3,7 @@
 For a seek in a persistent topic, a broker closes the consumer. The position for the next SUBSCRIBE depends on the
 success of the seek, so the answer is awaited first. The seek is done when the consumer is bound again. If the
 connection ends before the answer, the outcome of the seek is unknown. The call fails with an error that says so, and
-the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile. But a
-reader's seek to a time is repeated if the SUBSCRIBE after it has failed, or went over another connection: only the
-broker that has answered SEEK knows the position, and SUBSCRIBE can name the time only roughly, in whole seconds.
+the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile.
 
 An unsubscribe is handled in the same way, but a late answer still counts. The caller has been told by then that the
 outcome is unknown; the consumer ends, because without its subscription it would get no messages.
@@ -98,7 +96,6 @@ ROWS: Final = (
     Row(SeekAnswered,        SEEKING,            SOUGHT,             None,                     "await_binding"),
     Row(SeekFailed,          SEEKING,            QUEUED,             "broker_forgot_consumer", "queue_again"),
     Row(SeekFailed,          SEEKING,            IDLE,               None,                     "fail_seek"),
-    Row(Bound,               SOUGHT,             SEEKING,            "has_rough_start",        "unqueue_seek"),
     Row(Bound,               SOUGHT,             IDLE,               None,                     "complete_call"),
     Row(CallTimedOut,        SOUGHT,             IDLE,               None,                     "fail_unbound"),
 
@@ -236,10 +233,6 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
     def fail_seek(self, event: SeekFailed, now: float) -> Effects:
         """Fail the seek, and go on at the old position."""
         return [*self._acks.handle(SeekRefused(), now), *self._fail(self._with_failure(event.error))]
-
-    def has_rough_start(self, event: Bound, now: float) -> bool:
-        """Return whether SUBSCRIBE has named the time of the seek, which may be up to a second too early."""
-        return self._messages.trackers.start.is_rough
 
     def complete_call(self, event: Bound | UnsubscribeAnswered, now: float) -> Effects:
         """Complete the call."""

@@ -62,7 +62,6 @@ ROWS: Final = (
     Row(PartitionsCounted,    COUNTING,            IDLE,     "is_last_answer",          "note_count"),
     Row(PartitionsCounted,    COUNTING,            INTERNAL, None,                      "note_count"),
     Row(DiscoverLater,        IDLE,                RESTING,  "is_to_look_again",        "rest"),
-    Row(DiscoverLater,        IDLE,                RESTING,  "has_pattern"),
     Row(DiscoveryDue,         RESTING,             LISTING,  "has_pattern",             "list_topics"),
     Row(DiscoveryDue,         RESTING,             COUNTING, None,                      "count_partitioned"),
     Row(TopicListChanged,     RESTING,             LISTING,  "has_pattern",             "list_topics"),

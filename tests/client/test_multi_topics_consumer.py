@@ -53,6 +53,22 @@ def test_a_reader_from_the_end_misses_nothing_of_new_partitions(broker: Embedded
         assert reader.read_next(SOON).data() == b"early"
 
 
+@pytest.mark.parametrize(("inclusive", "next_one"), [(False, b"second"), (True, b"first")])
+def test_a_seek_in_a_new_partition_goes_to_the_message_or_after_it_as_in_the_others(
+    broker: EmbeddedBroker, topic: str, *, inclusive: bool, next_one: bytes
+) -> None:
+    topics.create_partitioned(broker, topic, 1)
+    with Client(broker.service_url, partitions_update_interval=0.2) as client:
+        reader = client.create_reader(topic, pulsar.MessageId.latest, start_message_id_inclusive=inclusive)
+        topics.grow(broker, topic, 2)
+        producer = client.create_producer(f"{topic}-partition-1")
+        producer.send(b"first")
+        producer.send(b"second")
+        first = reader.read_next(SOON)
+        reader.seek(first.message_id())
+        assert reader.read_next(SOON).data() == next_one
+
+
 def test_topics_of_a_pattern_come_and_go(client: Client, broker: EmbeddedBroker, topic: str) -> None:
     consumer = client.subscribe(re.compile(f"{topic}-.*"), "s", receiver_queue_size=10, initial_position=EARLIEST)
     with pytest.raises(pulsar.Timeout):
@@ -462,7 +478,7 @@ def started_by_the_bench(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         monkeypatch.setattr("pulsar_actors.client.multi_topics_consumer.start_consumer", start)
 
 
-@pytest.mark.parametrize(("start", "later"), [(AT_THE_END, ReaderStart(EARLIEST_ID, inclusive=True)), (None, None)])
+@pytest.mark.parametrize(("start", "later"), [(AT_THE_END, ReaderStart(EARLIEST_ID, inclusive=False)), (None, None)])
 def test_a_reader_reads_what_comes_later_from_its_first_message_on_and_a_subscription_where_the_broker_says(
     start: ReaderStart | None, later: ReaderStart | None
 ) -> None:

@@ -10,9 +10,11 @@ from pulsar_actors.exceptions import (
     ConsumerNotFound,
     InvalidArgument,
     OutcomeUnknown,
+    PulsarException,
     Timeout,
 )
 from pulsar_actors.machines.connection_handler_events import (
+    AskToClose,
     Attach,
     BrokerClosed,
     Close,
@@ -35,11 +37,14 @@ from pulsar_actors.machines.consumer_events import (
     AcksDue,
     AcksHeld,
     AcksSettled,
+    AskToGetLastMessageId,
     AskToSeek,
     AskToUnsubscribe,
     CallTimedOut,
     ClearQueue,
     ConsumerCallDone,
+    GetLastMessageId,
+    ReceiverWaits,
     RedeliverUnacknowledged,
     Seek,
     SeekAnswered,
@@ -49,6 +54,7 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
+from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -344,6 +350,80 @@ def test_a_seek_to_a_time_is_repeated_if_the_topic_may_have_moved_before_the_sub
     driven.tell(Subscribed(driven.attempt))
     assert driven.did(ConsumerCallDone) == [ConsumerCallDone("x")]
     assert not driven.did(AskToSeek)
+
+
+def sought_and_lost() -> Subscriber:
+    """Return a reader that has sought a time, lost its connection before a message came, and subscribed again."""
+    driven = ready(start=StartMessageId(EARLIEST, durable=False), queue_size=4)
+    driven.tell(Seek("x", NOW_MS - 5400), BrokerClosed(1, CLOSE))
+    driven.tell(SeekAnswered(driven.attempt))
+    driven.subscribe()
+    driven.tell(Detached(driven.connection, LOST))
+    driven.fire(RetryDue)
+    (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 6
+    (again,) = driven.tell(Subscribed(driven.attempt))  # and so no permits, before SEEK is answered
+    assert again.command.message_publish_time == NOW_MS - 5400
+    return driven
+
+
+def test_a_reader_that_subscribes_at_a_rough_time_gets_its_permits_after_a_seek_to_the_exact_one() -> None:
+    driven = sought_and_lost()
+    assert driven.tell(ReceiverWaits()) == []
+    assert not [effect for effect in driven.tell(GetLastMessageId("last", 200.0)) if not isinstance(effect, StartTimer)]
+    assert driven.tell(BrokerClosed(driven.connection, CLOSE)) == []
+    driven.tell(SeekAnswered(driven.attempt))
+    (ask,) = driven.attach()
+    assert ask.command.start_message_rollback_duration_sec == 0  # the broker has put it there, to the millisecond
+    driven.tell(Subscribed(driven.attempt))
+    assert flows(driven) == [4]
+    assert driven.did(AskToGetLastMessageId)
+    assert not driven.did(AskToSeek)
+
+
+def test_a_reader_at_a_rough_time_whose_broker_does_not_close_it_for_the_seek_gets_its_permits() -> None:
+    driven = sought_and_lost()
+    driven.tell(SeekAnswered(driven.attempt))
+    assert flows(driven) == [4]
+
+
+@pytest.mark.parametrize("error", [NOT_FOUND, NOT_READY, Timeout("no answer")])
+def test_a_reader_at_a_rough_time_whose_seek_fails_is_closed_and_tries_again(error: PulsarException) -> None:
+    driven = sought_and_lost()
+    driven.tell(SeekFailed(driven.attempt, error))
+    assert driven.did(AskToClose)
+    driven.tell(CloseAnswered(driven.attempt))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(AskToSeek)
+    assert not flows(driven)
+
+
+def test_a_call_of_a_reader_at_a_rough_time_follows_the_seek_to_that() -> None:
+    driven = sought_and_lost()
+    driven.tell(Seek("y", plain(3)))
+    assert not driven.did(AskToSeek)
+    driven.tell(SeekAnswered(driven.attempt))
+    (mine,) = driven.did(AskToSeek)
+    assert MessageId.from_data(mine.command.message_id) == plain(3)
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(ConsumerCallDone) == [ConsumerCallDone("y")]
+
+
+@pytest.mark.parametrize(
+    ("event", "state"),
+    [
+        (lambda connection: Detached(connection, LOST), State.WAITING),
+        (lambda connection: TopicMigrated(connection, MIGRATE), State.LOOKING_UP),
+        (lambda _: Close(), State.CLOSING),
+        (lambda _: EndAtOnce(AlreadyClosed("over")), State.CLOSED),
+    ],
+    ids=["lost", "migrated", "closed", "ended"],
+)
+def test_a_reader_at_a_rough_time_may_lose_its_broker_or_end(event: Any, state: State) -> None:
+    driven = sought_and_lost()
+    driven.tell(event(driven.connection))
+    assert driven.machine.state is state
 
 
 def test_a_seek_to_a_time_that_ended_no_consumer_names_the_time_when_something_else_does() -> None:

@@ -81,6 +81,8 @@ class Stored(NamedTuple):
 
     content: bytes
     place: Place
+    published: int
+    """When its entry was, in milliseconds."""
 
 
 class Scene:
@@ -194,7 +196,10 @@ class Scene:
                 contents = [(bytes(single[1]), index) for index, single in enumerate(singles)]
             else:
                 contents = [(bytes(entry.payload), -1)]
-            messages += [Stored(content, Place(held.ledger_id, held.entry_id, index)) for content, index in contents]
+            published = entry.metadata.publish_time
+            messages += [
+                Stored(content, Place(held.ledger_id, held.entry_id, index), published) for content, index in contents
+            ]
         return messages
 
     def on_broker(self, action: Callable[[Broker], object]) -> None:

@@ -19,11 +19,11 @@ EARLIEST and LATEST may be the start, too; no message is dropped here for them. 
 a consumer that subscribed at LATEST again after a reconnect would miss those that came meanwhile. So the broker is
 asked for the last entry before its first MESSAGE, and that entry is the start from then on.
 
-SUBSCRIBE can also name a time, but only in whole seconds back from now, which may be up to a second too early. After a
-seek that is not needed: a broker that closes a consumer because of its seek keeps the new position for the consumer's
-next SUBSCRIBE, which may name any start. But the topic may move to another broker before the consumer is bound again,
-and then the position is gone. So if anything fails meanwhile, or if SUBSCRIBE goes over another connection, it names
-the time, and the seek is repeated. The time alone is named if a later connection is lost.
+SUBSCRIBE can also name a time, but only in whole seconds back from now: that may be up to a second too early, and it is
+wrong by the difference of the clocks. So SEEK has to follow, with the time as it is, before the first message. A broker
+that closes a consumer because of its SEEK keeps the new position for the consumer's next SUBSCRIBE, which may then name
+any start. But the topic may move to another broker meanwhile, and then the position is gone. So if anything fails, or
+if SUBSCRIBE goes over another connection, it names the time again, and SEEK follows again.
 
 A non-persistent topic has no positions, and all its messages have the same id: reading always starts at the end.
 """
@@ -44,8 +44,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek
 class TimeIs(Enum):
     """How a publish time as the start reaches the broker: as the position of the SEEK, or as a time in SUBSCRIBE."""
 
-    SET = "The broker has the position of the time, for the next SUBSCRIBE."
-    USED = "A SUBSCRIBE was sent for that position, or the broker may not have it; or the start is no time."
+    KEPT = "The broker keeps the position of the time, for the next SUBSCRIBE."
+    UNKNOWN = "A SUBSCRIBE was sent for that position, or the broker may not have it; or the start is no time."
     NAMED = "SUBSCRIBE has named the time, in whole seconds."
 
 
@@ -101,7 +101,7 @@ class StartMessageId:
         self._moved_back = False
         self._inclusive = self.inclusive
         self._time_ms = None
-        self._time_is = TimeIs.USED
+        self._time_is = TimeIs.UNKNOWN
         self._opened = None
         first_chunk = None if message_id is None else message_id.first_chunk
         self._unread_from = None if first_chunk is None else first_chunk.position
@@ -123,11 +123,15 @@ class StartMessageId:
         """Start at the first message published at a time or later."""
         self._set(None)
         self._time_ms = publish_time_ms
-        self._time_is = TimeIs.SET
+
+    def note_position(self) -> None:
+        """Note that the broker has closed the consumer for its SEEK, and so keeps the position."""
+        if self._time_ms is not None:
+            self._time_is = TimeIs.KEPT
 
     def forget_position(self) -> None:
         """Note that the next broker may have no position of a seek to a time: SUBSCRIBE has to name the time."""
-        self._time_is = TimeIs.USED
+        self._time_is = TimeIs.UNKNOWN
 
     def attached(self, connection_id: str) -> None:
         """Note the connection of the next SUBSCRIBE. Another one than before may lead to another broker."""
@@ -137,8 +141,14 @@ class StartMessageId:
 
     @property
     def is_rough(self) -> bool:
-        """True if the last SUBSCRIBE has named a time, and reading may begin up to a second too early."""
+        """True if the last SUBSCRIBE has named a time, and reading would begin up to a second too early."""
         return self._time_is is TimeIs.NAMED
+
+    @property
+    def time(self) -> int:
+        """The time that is the start, if it is rough."""
+        assert self._time_ms is not None  # noqa: S101 - SUBSCRIBE has named it
+        return self._time_ms
 
     @property
     def has_unresolved_latest(self) -> bool:
@@ -157,14 +167,14 @@ class StartMessageId:
             return SubscribeStart(None)
         self._moved_back = False
         if self._opened is not None:
-            self._time_is = TimeIs.USED
+            self._time_is = TimeIs.UNKNOWN
             self._message_id = MessageId(self._opened.ledger_id, self._opened.entry_id, self._opened.partition)
             self._inclusive = False
             self._time_ms = None
         if self._unread_from is not None:
             return SubscribeStart(MessageId(*self._unread_from, batch_index=0))
-        if self._time_is is TimeIs.SET:
-            self._time_is = TimeIs.USED
+        if self._time_is is TimeIs.KEPT:
+            self._time_is = TimeIs.UNKNOWN
             return SubscribeStart(EARLIEST)
         if self._time_ms is not None:
             self._time_is = TimeIs.NAMED

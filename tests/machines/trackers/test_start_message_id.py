@@ -105,6 +105,7 @@ def test_a_seek_to_a_time_goes_back_that_far() -> None:
     position = reader(at(5))
     position.sought_time(10_000)
     assert not position.is_before((1, 5))
+    position.note_position()
     assert position.subscribe(12_500) == SubscribeStart(EARLIEST)  # where the broker has put it
     assert not position.is_rough
     assert position.subscribe(12_500) == SubscribeStart(EARLIEST, 3)
