@@ -174,7 +174,6 @@ ROWS: Final = (
     Row(BrokerClosed,     DRAINING,           CONNECTING, "names_a_broker",     "move"),
     Row(BrokerClosed,     DRAINING,           WAITING,    None,                 "release_after_close"),
     Row(Detached,         DRAINING,           WAITING,    None,                 "back_off"),
-    Row(WrongAnswer,      DRAINING,           INTERNAL,   None,                 "drop_after_wrong_answer"),
     Row(EndAtOnce,        DRAINING,           CLOSED,     None,                 "end_immediately"),
     Row(ReceiptsArrived,  BEING_CLOSED,       WAITING,    "skips_in_time",      "drop_out_of_order"),
     Row(ReceiptsArrived,  BEING_CLOSED,       INTERNAL,   "comes_out_of_order", "drop_skipping_receipts"),
@@ -193,7 +192,7 @@ IGNORES: Final = (
     Ignore((SendTimeoutDue, DropTransaction),         (IDLE, *FINAL)),
     Ignore(Drained,                                   (IDLE, *OPENED, *ENDING)),
     Ignore((Close, CloseAnswered, CloseTimedOut, TopicMigrated, RetryDue, FirstCreationTimedOut), DRAINING),
-    Ignore((LookedUp, LookupAttemptFailed, LookupFailed, RequestRefused, RequestTimedOut), DRAINING),
+    Ignore((LookedUp, LookupAttemptFailed, LookupFailed, RequestRefused, RequestTimedOut, WrongAnswer), DRAINING),
     *handler_ignores(STATES),
 )
 # fmt: on

@@ -1342,11 +1342,6 @@ def test_what_waits_for_a_registration_without_a_binding_fails_when_the_close_ti
     assert stage.state in {State.CLOSING, State.CLOSED}
 
 
-def test_a_broker_that_mixes_answers_up_while_a_producer_drains_loses_its_connection() -> None:
-    [drop] = draining().tell(WrongAnswer(AskToCreate, CommandSuccess(request_id=1)))
-    assert isinstance(drop, DropConnection)
-
-
 @pytest.mark.parametrize(
     "stand", [Stage, opened, waiting, connecting, creating, queued, close_pending, ready, draining, closing]
 )

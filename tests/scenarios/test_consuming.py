@@ -275,11 +275,11 @@ class Watch:
         )
 
 
-def check_permits(scene: Scene, consumers: list[Consumer], *, prefetches: bool) -> None:
+def check_permits(scene: Scene, consumers: list[Consumer], *, prefetches: bool, topic: str = TOPIC) -> None:
     """See that broker and clients come to agree on how many permits are out, and that it is enough to go on."""
-    topic = scene.topic()
-    assert topic is not None
-    subscription = topic.subscriptions[SUBSCRIPTION]
+    served = scene.topic(topic)
+    assert served is not None
+    subscription = served.subscriptions[SUBSCRIPTION]
 
     def at_broker() -> list[int]:
         return sorted(each.permits for each in subscription.consumers)

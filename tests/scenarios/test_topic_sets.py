@@ -1,13 +1,25 @@
 """Several topics behave as one, whatever goes wrong: nothing is lost, each keeps its order, nothing is left over."""
 
+from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from pulsar_actors.broker.broker import Broker
+from pulsar_actors.broker.fault_rules import Action, Answer, Drop, InterceptedCommand
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.exceptions import ConnectError, InternalError, ProducerBusy, PulsarException, Timeout
 from pulsar_actors.simulation.caller import Caller
+from pulsar_actors.simulation.connection import CALM
 from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandError,
+    CommandGetLastMessageId,
+    CommandGetLastMessageIdResponse,
+    CommandSubscribe,
+    MessageIdData,
+)
 from tests.scenarios.programs import in_troubles, subscribe
 from tests.scenarios.received import Received
 from tests.scenarios.scene import PARTS, PATIENCE, SUBSCRIPTION, Scene, play
@@ -159,3 +171,45 @@ def test_a_close_at_any_moment_leaves_nothing_behind_and_ends_every_call() -> No
 def _send_and_flush(producer: Any) -> None:
     producer.send_async(b"x")
     producer.flush()
+
+
+def test_a_set_that_unsubscribes_just_when_its_last_topic_is_lost_is_closed() -> None:
+    def scenario(scene: Scene) -> None:
+        """Have the answer that a program waits for come together with the end of the set's only partition."""
+        make_partitions(scene, 1)
+        client = scene.client(connections_per_broker=1)
+        asking = scene.insist(lambda: client.subscribe("other", SUBSCRIPTION))
+        doomed = scene.insist(lambda: client.subscribe(TOPIC, SUBSCRIPTION))
+        questions: list[int] = []
+
+        def control(seen: InterceptedCommand) -> Action | None:
+            if isinstance(seen.command, CommandGetLastMessageId):
+                questions.append(seen.command.request_id)
+                return Drop()
+            if isinstance(seen.command, CommandSubscribe):
+                last = CommandGetLastMessageIdResponse(
+                    request_id=questions.pop(), last_message_id=MessageIdData(ledgerId=1, entryId=1)
+                )
+                refusal = CommandError(request_id=seen.command.request_id, error="TopicNotFound", message="gone")
+                return Answer((last, refusal) if scene.dice.happens(0.7) else (refusal, last))
+            return None
+
+        def unload(broker: Broker) -> None:
+            topic = broker.cluster.find_topic(PARTS.partition(0))
+            assert topic is not None
+            topic.unload()
+
+        assert scene.broker is not None
+        controlled = scene.broker.faults.control(control)
+        scene.world.after(1.0, lambda: scene.on_broker(unload))
+        asking.get_last_message_id()
+        with suppress(PulsarException):
+            doomed.unsubscribe()
+        controlled.remove()
+        with pytest.raises(PulsarException) as told:
+            doomed.receive(int(PATIENCE * 1000))
+        assert not isinstance(told.value, Timeout)
+        asking.close()
+        scene.end()
+
+    play(20, scenario, CALM)

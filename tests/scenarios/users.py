@@ -14,6 +14,7 @@ from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
 from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.simulation.world import EPOCH_MS
 from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, PARTS, SUBSCRIPTION, TOPIC, Scene
 
 SECOND = f"{TOPIC}-2"
@@ -35,9 +36,9 @@ class User:
         self._helpers: list[Caller] = []
         patient = (self._stay, self._unsubscribe_until_it_is_told)
         self._uses: tuple[Callable[[], object], ...] = patient if is_patient else (
-            self._produce, self._produce_alone, self._consume, self._consume_and_leave, self._read, self._gather,
-            self._share_a_set, self._ask, self._work, self._end_twice, self._view, self._retry,
-            self._end_amid_an_acknowledgement, *patient,
+            self._produce, self._produce_alone, self._consume, self._consume_and_leave, self._read,
+            self._read_from_a_time, self._gather, self._share_a_set, self._ask, self._work, self._end_twice, self._view,
+            self._retry, self._end_amid_an_acknowledgement, *patient,
         )  # fmt: skip
         self._caller = scene.world.spawn(self._run, f"user {number}")
 
@@ -152,6 +153,22 @@ class User:
                     reader.read_next(300)
                 if self._dice.happens(0.3):
                     reader.seek(self._one(MessageId.earliest, MessageId.latest))
+        finally:
+            self._try(reader.close)
+
+    def _read_from_a_time(self) -> None:
+        """Seek a time, and lose the connection before a message has come."""
+        reader = self._client.create_reader(self._topic(), MessageId.latest)
+        calls = (
+            reader.has_message_available, lambda: reader.read_next(300), lambda: reader.seek(MessageId.earliest),
+            lambda: reader.seek(EPOCH_MS), self._rest,
+        )  # fmt: skip
+        try:
+            reader.seek(EPOCH_MS)
+            for _ in range(1 + self._dice.below(3)):
+                self._scene.world.faults.cut()
+                self._rest()
+                self._try(self._one(*calls))
         finally:
             self._try(reader.close)
 
