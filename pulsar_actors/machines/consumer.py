@@ -72,10 +72,14 @@ from pulsar_actors.machines.consumer_seek_unsubscribe import ANY_UNSUBSCRIBING, 
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, is_consumer_not_found, meaning_of
-from pulsar_actors.machines.trackers.start_message_id import seek_command
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
-from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseConsumer, CommandGetLastMessageId, CommandSubscribe
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseConsumer,
+    CommandGetLastMessageId,
+    CommandSeek,
+    CommandSubscribe,
+)
 
 LATEST_QUERY: Final = 0
 """The number of the query for the start of a reader. Those of callers are counted from 1."""
@@ -272,8 +276,8 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
 
     def place_start(self, event: Subscribed, now: float) -> Effects:
         """Send SEEK to the time. The parts learn of the binding after the answer."""
-        trackers = self.messages.trackers
-        command = seek_command(self.command.consumer_id, trackers.start.time, trackers.ack_grouping.largest_batch)
+        time = self.messages.trackers.start.time
+        command = CommandSeek(consumer_id=self.command.consumer_id, message_publish_time=time)
         return [AskToSeek(self.next_attempt(), command, self.operation_timeout)]
 
     def bind_placed(self, event: SeekAnswered, now: float) -> Effects:

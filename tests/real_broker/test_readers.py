@@ -157,6 +157,22 @@ def test_a_reader_that_is_sent_to_a_time_reads_nothing_from_before(pulsar: Any, 
     assert not reader.has_message_available()
 
 
+@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one raises BrokerMetadataError
+def test_a_reader_that_is_sent_to_a_time_begins_there_also_if_the_topic_moves_before_it_has_read(
+    pulsar: Any, client: Any, topic: str, admin: Admin
+) -> None:
+    producer = client.create_producer(topic)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    for letter in LETTERS:
+        producer.send(letter)
+        published = reader.read_next(SOON).publish_timestamp()
+        until(lambda published=published: time.time() * 1000 > published + 5)
+    reader.seek(published - 2)
+    assert reader.has_message_available()
+    admin.unload(topic)
+    assert read_rest(reader) == [b"e"]
+
+
 @pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one may miss what comes right after its seek
 def test_a_reader_of_a_topic_that_is_not_stored_reads_on_wherever_it_was_sent(
     pulsar: Any, client: Any, unstored: str
