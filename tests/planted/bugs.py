@@ -30,6 +30,7 @@ PERMITS = "machines/trackers/flow_permits.py"
 ACKS = "machines/trackers/ack_grouping_tracker.py"
 CONSUMER_ACKS = "machines/consumer_acks.py"
 MESSAGES = "machines/consumer_messages.py"
+CONSUMER = "machines/consumer.py"
 HANDLER = "machines/connection_handler.py"
 CONNECTION = "machines/connection.py"
 REQUESTS = "machines/connection_requests.py"
@@ -95,6 +96,10 @@ BUGS: Final = (
     Bug(MESSAGES, "self.generation = self.generation.attached_to(connection, broker_resends=self.trackers.start.durable)", "pass",
         "messages of a lost connection are handed out beside those that come again"),
     Bug(MESSAGES, "self.generation = self.generation.sought()", "pass", "messages from before a seek are handed out after it"),
+    Bug(CONSUMER, "return self.messages.trackers.start.is_rough", "return False",
+        "a reader begins before the time it has sought"),
+    Bug(MESSAGES, "return self._persistent and event.generation == self.generation", "return event.generation == self.generation",
+        "a message that is not stored and cannot be decrypted keeps its permit"),
     Bug(MESSAGES, "due = permits.returned(self.generation, outcome.returned)", "due = 0",
         "dropped messages keep their permits"),
     Bug(MESSAGES, "self.trackers.start.opened(opened, self.trackers.chunks.unread_from(opened.position))", "pass",

@@ -17,6 +17,7 @@ from tests.scenarios.test_closing import closing
 from tests.scenarios.test_consuming import consuming
 from tests.scenarios.test_everything import everything
 from tests.scenarios.test_growing import growing
+from tests.scenarios.test_non_persistent import unkept
 from tests.scenarios.test_patterns import gathering
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming
@@ -39,6 +40,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("consuming in order", lambda scene: consuming(scene, ConsumerType.Failover), CHANGEABLE),
     ("consuming by key", lambda scene: consuming(scene, ConsumerType.KeyShared), CHANGEABLE),
     ("reading", reading, CHANGEABLE),
+    ("what is not kept", lambda scene: unkept(scene, ConsumerType.Exclusive), CHANGEABLE),
     ("closing", closing, CHANGEABLE),
     ("asking", asking, CHANGEABLE),
     ("confirming", confirming, CHANGEABLE),

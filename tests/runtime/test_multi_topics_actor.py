@@ -235,7 +235,7 @@ def test_a_pattern_asks_for_its_namespace_and_keeps_what_matches() -> None:
 
 
 def test_a_pattern_watches_its_namespace_and_looks_again_when_topics_of_it_change() -> None:
-    bench = pattern_bench(watches=True)
+    bench = pattern_bench(watches=True, look_again=60.0)
     (question,) = of_kind(BrokerQuery, bench.asked())
     question.answered(CommandGetTopicsOfNamespaceResponse(request_id=0))
     started, attaching = bench.asked()

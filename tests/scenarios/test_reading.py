@@ -148,6 +148,9 @@ class Reading:
         self._seek(time, {name: range(number, number + 1) for name, number in first.items() if name in found})
         for name in first.keys() - found:  # a partition that the reader may find later is read from its start
             self.perhaps.setdefault(name, []).append({first[name]})
+        if not self.scene.is_calm and self.dice.happens(0.5):
+            self.scene.world.faults.cut()  # before anything is read: only the client knows then what was sought
+            self.scene.sleep(self.dice.chance())
 
     def _seek(self, where: MessageId | int, nexts: dict[str, range]) -> None:
         """Seek. The next message of each topic is the last of these, or any, if nobody knows whether it was done."""
