@@ -99,6 +99,8 @@ class Run:
             finally:
                 end()
             over = time.monotonic()
+            if self._fault.forgets:
+                history.disturb("amnesia")  # of what was confirmed while it lasted: a full disk ends with a restart
             recovery = self._await(load, over, RECOVERY, "go on after the fault")
             if self._fault.moves:
                 history.disturb("moved")
