@@ -14,8 +14,9 @@ They are an exception again when a connection is lost. What was written of a tra
 stored. If the broker does not drop repeats, it fails instead of being sent again, as it must not be committed twice.
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
-last receipt completes the item. Chunks with a receipt are not written again, and a second receipt does not count. A
-key-based batch has only its last id on the wire, so here the lowest is the highest.
+last receipt completes the item. Chunks with a receipt are not written again, and a second receipt does not count.
+Chunks are stored in order, so receipts that have overtaken each other are put in order again. A key-based batch has
+only its last id on the wire, so here the lowest is the highest.
 
 Items are packed for the limit of the broker that is known at that moment. The next broker may take less, and would
 close the connection for each entry that is larger, so these fail when the producer binds to it. A batch fails as a
@@ -190,6 +191,14 @@ def repeats_chunk(item: PendingSend[Any], message_id: tuple[int, int]) -> bool:
     return message_id > NOT_STORED and message_id in item.message_ids
 
 
+def with_receipt(ids: tuple[tuple[int, int], ...], message_id: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Return the ids of an item's frames with one more."""
+    at = len(ids)
+    while at and ids[at - 1] > message_id > NOT_STORED:
+        at -= 1
+    return (*ids[:at], message_id, *ids[at:])
+
+
 class StoredSend(NamedTuple):
     """An item that is stored, with (ledger, entry) of each frame; (-1, -1) if the broker had it already.
 
@@ -331,11 +340,14 @@ class PendingMessages(Generic[T]):
             if sequence_id < head.lowest_sequence_id:
                 return ReceiptVerdict.IGNORED
             return self._overtaking_receipt(sequence_id, message_id)
-        if head.frames > 1 and repeats_chunk(head, message_id):
-            return ReceiptVerdict.IGNORED
-        head.message_ids += (message_id,)
-        if len(head.message_ids) < head.frames:
-            return ReceiptVerdict.CHUNK
+        if head.frames > 1:
+            if repeats_chunk(head, message_id):
+                return ReceiptVerdict.IGNORED
+            head.message_ids = with_receipt(head.message_ids, message_id)
+            if len(head.message_ids) < head.frames:
+                return ReceiptVerdict.CHUNK
+        else:
+            head.message_ids = (message_id,)
         self._written.popleft()
         self.messages.free(head.messages)
         self._memory.free(head.size)
@@ -348,7 +360,7 @@ class PendingMessages(Generic[T]):
             return ReceiptVerdict.SKIPS_HEAD
         if repeats_chunk(item, message_id):
             return ReceiptVerdict.IGNORED
-        item.message_ids += (message_id,)
+        item.message_ids = with_receipt(item.message_ids, message_id)
         if len(item.message_ids) < item.frames:
             return ReceiptVerdict.CHUNK
         self._written.remove(item)

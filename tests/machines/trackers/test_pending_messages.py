@@ -149,6 +149,15 @@ def test_chunks_share_an_id_and_the_last_receipt_ends_the_message() -> None:
     assert queue.receipt(1, 5, (3, 2)) == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5)
 
 
+def test_receipts_of_chunks_that_overtake_each_other_are_put_in_order() -> None:
+    queue = _queue()
+    _add(queue, "large", 5, frames=3)
+    queue.bind(1)
+    queue.take_unwritten()
+    assert [queue.receipt(1, 5, (3, entry)) for entry in (1, 2)] == [ReceiptVerdict.CHUNK] * 2
+    assert queue.receipt(1, 5, (3, 0)) == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5)
+
+
 @pytest.mark.parametrize("overtakes", [False, True])
 def test_a_receipt_that_comes_twice_counts_for_one_chunk(*, overtakes: bool) -> None:
     queue = _queue()
