@@ -375,16 +375,16 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     def close_first(self, event: Event, now: float) -> Effects:
         """Close the producer or consumer that the broker may still create."""
         self.note_error(Timeout(f"the broker has not answered in time to the creation of the {self.kind}"))
-        return [self._ask_to_close()]
+        return [self._ask_to_close(now)]
 
     def close_first_then_move(self, event: BrokerClosed, now: float) -> Effects:
         """Close first, because our request is unanswered; then attach to the assigned broker."""
         self.note_error(self._closed_by_broker())
-        return [*self.note_broker(event, now), self._ask_to_close()]
+        return [*self.note_broker(event, now), self._ask_to_close(now)]
 
     def close_first_then_migrate(self, event: TopicMigrated, now: float) -> Effects:
         """Close first, so that the old cluster keeps no producer or consumer."""
-        return [*self.note_cluster(event, now), self._ask_to_close()]
+        return [*self.note_cluster(event, now), self._ask_to_close(now)]
 
     def note_broker(self, event: BrokerClosed, now: float) -> Effects:
         """Remember the assigned broker. The broker's close gets no answer."""
@@ -455,7 +455,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def give_up_asking(self, event: FirstCreationTimedOut, now: float) -> Effects:
         """Fail the creation, and close the producer or consumer that the broker may have created."""
-        return [*self.give_up_waiting(event, now), self._ask_to_close()]
+        return [*self.give_up_waiting(event, now), self._ask_to_close(now)]
 
     def give_up_waiting(self, event: FirstCreationTimedOut, now: float) -> Effects:
         """Fail the creation. The close is already sent."""
@@ -473,7 +473,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     def give_up_leaving(self, event: DrainTimedOut, now: float) -> Effects:
         """Close the producer or consumer that the broker may create for the unanswered request."""
         self.ending = self._too_late_to_send()
-        return [*self._fail_everything(now), self._ask_to_close_late(now)]
+        return [*self._fail_everything(now), self._ask_to_close(now)]
 
     def end_unsent(self, event: DrainTimedOut, now: float) -> Effects:
         """End, and fail what is pending. No broker has to close anything, or the close is sent already."""
@@ -486,7 +486,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def close_while_creating(self, event: Close, now: float) -> Effects:
         """Close the producer or consumer that the broker may create for the unanswered request."""
-        return [*self._fail_everything(now), self._ask_to_close()]
+        return [*self._fail_everything(now), self._ask_to_close(now)]
 
     def await_close(self, event: Close, now: float) -> Effects:
         """Wait for the answer to the close that is already sent."""
@@ -532,13 +532,11 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self.note_error(error)
         return [DropConnection(self.connection, error), *self._pause(str(error), now)]
 
-    def _ask_to_close(self) -> AskToClose:
-        return AskToClose(self.next_attempt(), self.close_request(), self.operation_timeout)
-
-    def _ask_to_close_late(self, now: float) -> AskToClose:
-        """Send the close, for which the rest of the time is left."""
-        left = self.timers.left(DrainTimedOut, now)
-        return self._ask_to_close()._replace(timeout=max(left, LEAST_CLOSE_TIMEOUT))
+    def _ask_to_close(self, now: float) -> AskToClose:
+        """Send the close. If the handler was closed before, the rest of that time is left for it."""
+        leaves = DrainTimedOut in self.timers.generations
+        timeout = max(self.timers.left(DrainTimedOut, now), LEAST_CLOSE_TIMEOUT) if leaves else self.operation_timeout
+        return AskToClose(self.next_attempt(), self.close_request(), timeout)
 
     def _broker_in(self, command: CloseCommand) -> str:
         plain, encrypted = command.assignedBrokerServiceUrl, command.assignedBrokerServiceUrlTls

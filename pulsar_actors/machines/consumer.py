@@ -287,7 +287,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     def close_unplaced(self, event: SeekFailed, now: float) -> Effects:
         """Close the consumer, to subscribe and send SEEK again."""
         self.note_error(event.error)
-        return [self._ask_to_close()]
+        return [self._ask_to_close(now)]
 
     def resolves_latest(self, event: LastMessageIdAnswered, now: float) -> bool:
         """Return whether the answer has the last entry before a reader's start. An old broker does not send it."""
@@ -311,7 +311,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     def close_without_start(self, event: QueryFailed, now: float) -> Effects:
         """Close the consumer, to subscribe and ask again: a reader that lost its binding now would miss messages."""
         self.note_error(event.error)
-        return [self._ask_to_close()]
+        return [self._ask_to_close(now)]
 
     def leaves_latest_unresolved(self, event: QueryFailed, now: float) -> bool:
         """Return whether the query has failed finally: it is not sent again with the next binding."""
@@ -378,12 +378,12 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Send the acknowledgements that waited for the binding, then close. No permits are granted."""
         self._accepted()
         kept = self.acks.handle(Bound(), now)
-        return [*kept, *self._fail_everything(now), self._ask_to_close_late(now)]
+        return [*kept, *self._fail_everything(now), self._ask_to_close(now)]
 
     def close_bound(self, event: Close, now: float) -> Effects:
         """Send the acknowledgements that are held, then close, without waiting for a running call."""
         acks = self.acks.handle(FlushAcks(), now)
-        return [*acks, *self._fail_everything(now), self._ask_to_close()]
+        return [*acks, *self._fail_everything(now), self._ask_to_close(now)]
 
     def _attaching(self) -> Effects:
         return self.messages.attach(self.connection)

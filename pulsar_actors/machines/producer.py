@@ -294,7 +294,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def bind_and_close(self, event: ProducerCreated, now: float) -> Effects:
         """Write all pending batches, and CLOSE_PRODUCER behind them."""
-        return [*self.bind_and_drain(event, now), self._ask_to_close_late(now)]
+        return [*self.bind_and_drain(event, now), self._ask_to_close(now)]
 
     def _attaching(self) -> Effects:
         return []  # pending batches are kept
@@ -413,7 +413,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def close_with_pending(self, event: Close, now: float) -> Effects:
         """Send CLOSE_PRODUCER at once. If the binding is lost before all receipts have come, there is another one."""
-        return [*self.leave(event, now), self._ask_to_close()]
+        return [*self.leave(event, now), self._ask_to_close(now)]
 
     def has_unconfirmed(self, event: BrokerClosed | Detached, now: float) -> bool:
         """Return whether batches have no receipt yet, and there is time to write them again."""
@@ -429,7 +429,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def close_bound(self, event: Close, now: float) -> Effects:
         """Send CLOSE_PRODUCER. Nothing is pending."""
-        return [self._ask_to_close()]
+        return [self._ask_to_close(now)]
 
     def stop_draining(self, event: DrainTimedOut, now: float) -> Effects:
         """Give up what is not registered. All else is published, and then everything is drained."""
@@ -438,7 +438,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def close_drained(self, event: Drained, now: float) -> Effects:
         """Send CLOSE_PRODUCER, for which the rest of the time is left."""
-        return [self._ask_to_close_late(now)]
+        return [self._ask_to_close(now)]
 
     def skips_in_time(self, event: ReceiptsArrived, now: float) -> bool:
         """Return whether the receipt is for a later batch than the first one, and there is time to write both again."""

@@ -1136,6 +1136,16 @@ def test_a_closed_producer_that_gives_up_a_create_closes_what_the_broker_may_mak
     assert stage.lose()[-1] == HandleEnded(None)
 
 
+def test_a_closed_producer_that_is_not_created_in_time_has_the_rest_of_its_time_for_the_close() -> None:
+    stage = creating()
+    stage.publish("a", patience=None)
+    stage.now += 5.0
+    stage.tell(Close())
+    stage.now += 25.0
+    ask = stage.tell(stage.timers[FirstCreationTimedOut].event)[-1]
+    assert ask.timeout == 5.0
+
+
 def test_a_closed_producer_whose_batches_have_all_failed_does_not_go_on() -> None:
     stage = waiting_again()
     stage.publish("a", patience=5.0)
