@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from pulsar_actors.broker.model.cluster import Cluster
 from pulsar_actors.broker.web.calls import BrokerUrls, WebContext
 from pulsar_actors.broker.web.server import WebServer
-from pulsar_actors.exceptions import CryptoError, PulsarException, UndecodableMessage
+from pulsar_actors.exceptions import CryptoError, PulsarException, UndecodableMessage, WrongContent
 from pulsar_actors.runtime.message_crypto import ConsumerKeys, new_data_key
 from pulsar_actors.runtime.schema_versions import StoredSchema
 from pulsar_actors.schema import (
@@ -165,8 +165,22 @@ def value(data: bytes) -> None:
         decoded = schema.decode(data[1:])
     except (UndecodableMessage, UnicodeDecodeError):  # the latter from StringSchema, as in the official client
         return
-    encoded = schema.encode(decoded)
+    try:
+        encoded = schema.encode(decoded)
+    except WrongContent:
+        assert has_wide_int(decoded)
+        return
     assert repr(schema.decode(encoded)) == repr(decoded)
+
+
+def has_wide_int(decoded: Any) -> bool:
+    """Tell whether an `int` of a visit has over 32 bits, which Avro libraries for Python read, but do not write."""
+    if isinstance(decoded, tuple):
+        return any(map(has_wide_int, decoded))
+    if not isinstance(decoded, dict):
+        return False
+    more = decoded["more"]
+    return (isinstance(more, int) and not -(2**31) <= more < 2**31) or has_wide_int(decoded["next"])
 
 
 def written(data: bytes) -> None:
