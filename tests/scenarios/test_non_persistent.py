@@ -79,6 +79,8 @@ class Listener:
 
     def listen(self) -> None:
         while self._left > 0:
+            if not self._scene.is_calm and self._dice.happens(0.1):
+                self._scene.sleep(3 * self._dice.chance())  # while messages queue, and connections come and go
             for message in self._receive():
                 number = int(message.data())
                 self._scene.world.note(f"received {number}")

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -140,22 +141,15 @@ def test_the_same_id_given_twice_takes_two_receipts_in_order() -> None:
     assert queue.receipt(1, 5, (-1, -1)) == StoredSend("second", ((-1, -1),), 5)
 
 
-def test_chunks_share_an_id_and_the_last_receipt_ends_the_message() -> None:
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_chunks_share_an_id_and_the_last_receipt_ends_the_message_whichever_it_is(order: tuple[int, ...]) -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=3)
     queue.bind(1)
     queue.take_unwritten()
-    assert [queue.receipt(1, 5, (3, entry)) for entry in (0, 1)] == [ReceiptVerdict.CHUNK] * 2
-    assert queue.receipt(1, 5, (3, 2)) == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5)
-
-
-def test_receipts_of_chunks_that_overtake_each_other_are_put_in_order() -> None:
-    queue = _queue()
-    _add(queue, "large", 5, frames=3)
-    queue.bind(1)
-    queue.take_unwritten()
-    assert [queue.receipt(1, 5, (3, entry)) for entry in (1, 2)] == [ReceiptVerdict.CHUNK] * 2
-    assert queue.receipt(1, 5, (3, 0)) == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5)
+    *first, last = [queue.receipt(1, 5, (3, entry)) for entry in order]
+    assert first == [ReceiptVerdict.CHUNK] * 2
+    assert last == StoredSend("large", ((3, 0), (3, 1), (3, 2)), 5)
 
 
 @pytest.mark.parametrize("overtakes", [False, True])
