@@ -82,7 +82,8 @@ class SendCallbacks:
         if replies[0] is None and replies.count(None) == len(replies):
             return
         if not where.batched:
-            first = None if len(where.positions) == 1 else WireMessageId(*where.positions[0], self.partition)
+            is_one_place = len(where.positions) == 1 or entry_id < 0  # chunks of a message that was there already
+            first = None if is_one_place else WireMessageId(*where.positions[0], self.partition)
             self._complete(replies[0], new_entry_id((ledger_id, entry_id, self.partition, -1, 0, first)))
             return
         entry = WireMessageId(ledger_id, entry_id, self.partition, batch_size=len(replies))

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             runs = play(target, given, [fault for fault in wanted if is_possible(fault, target)])
         finally:
             target.close()
-    took = percentile([seconds for ran in runs for seconds in ran.recovery], 0.99)
+    took = percentile([seconds for ran in runs for seconds in ran.recovery.values()], 0.99)
     if took > LONGEST_RECOVERY:
         print(f"the recovery took {took:.2f} s (p99), and may take {LONGEST_RECOVERY:g} s")
     return int(took > LONGEST_RECOVERY or any(ran.broken for ran in runs))

@@ -19,11 +19,18 @@ PARTITIONS = 3
 PACE = 0.02
 """Seconds between the messages of a sender."""
 BLOCK_MS = 500
+TRANSACTIONS = "transactions"
+"""The worker that copies in them."""
 AGAIN = 0.2
-TRANSACTION_TIMEOUT = timedelta(seconds=6)
+TRANSACTION_TIMEOUT = timedelta(seconds=3)
 
 BY_KEY: dict[str, Any] = {"batching_type": pulsar.BatchingType.KeyBased}
 """Without it a batch has messages of several keys, and Key_Shared delivers it by the first of them."""
+
+IN_CHUNKS: dict[str, Any] = {"batching_enabled": False, "chunking_enabled": True, "chunk_max_message_size": 5}
+"""A content has three chunks or four."""
+REFUSES_EACH = 10
+"""The shared subscription refuses each tenth of what comes, and gets it again."""
 
 CLIENT_OPTIONS: dict[str, Any] = {
     "operation_timeout_seconds": 60,
@@ -69,18 +76,22 @@ class Load:
             self._thread(Work("batches"), lambda work: self._send(work, self.plain, once=True)),
             self._thread(Work("keys"), lambda work: self._send(work, self.parts, once=True, keys=KEYS, **BY_KEY)),
             self._thread(Work("one by one"), lambda work: self._send(work, self.plain, batching_enabled=False)),
+            self._thread(Work("chunks"), lambda work: self._send(work, self.plain, once=True, **IN_CHUNKS)),
         ]
         shared, by_key = pulsar.ConsumerType.Shared, pulsar.ConsumerType.KeyShared
         self._takers = [
-            self._thread(Work("shared"), lambda work: self._take(work, self.plain, "shared", shared)),
+            self._thread(
+                Work("shared"), lambda work: self._take(work, self.plain, "shared", shared, refuses_each=REFUSES_EACH)
+            ),
             self._thread(
                 Work("failover"), lambda work: self._take(work, self.plain, "failover", pulsar.ConsumerType.Failover)
             ),
             self._thread(Work("by key"), lambda work: self._take(work, self.parts, "by key", by_key)),
             self._thread(Work("by key, too"), lambda work: self._take(work, self.parts, "by key", by_key)),
+            self._thread(Work("reader"), self._read),
         ]
         if transactions:
-            self._takers.append(self._thread(Work("transactions"), self._copy))
+            self._takers.append(self._thread(Work(TRANSACTIONS), self._copy))
         self.subscriptions = {"shared": (self.plain, shared), "failover": (self.plain, pulsar.ConsumerType.Failover)}
         self.subscriptions["by key"] = (self.parts, by_key)
         if transactions:
@@ -178,20 +189,39 @@ class Load:
             initial_position=pulsar.InitialPosition.Earliest,
             ack_receipt_enabled=True,
             batch_index_ack_enabled=True,
+            negative_ack_redelivery_delay_ms=100,
         )
 
-    def _take(self, work: Work, topic: str, subscription: str, kind: pulsar.ConsumerType) -> None:
-        consumer = self._subscribe(topic, subscription, kind)
+    def _take(
+        self, work: Work, topic: str, subscription: str, kind: pulsar.ConsumerType, refuses_each: int = 0
+    ) -> None:
+        consumer, came = self._subscribe(topic, subscription, kind), 0
         while not self._takers_stop.is_set():
             began = time.monotonic()
             try:
-                messages = consumer.receive_many(20, BLOCK_MS)
+                messages = list(consumer.receive_many(20, BLOCK_MS))
+                came += len(messages)
+                if messages and refuses_each and came >= refuses_each:
+                    came = 0
+                    consumer.negative_acknowledge([messages.pop()])
                 consumer.acknowledge_all(messages)
             except PulsarException:
                 continue
             if messages:
                 work.succeed(began)
         _quietly(consumer.close)
+
+    def _read(self, work: Work) -> None:
+        stop = self._takers_stop
+        reader = self._insist(lambda: self.recorder.reader(self._client, self.plain, pulsar.MessageId.earliest), stop)
+        while not stop.is_set():
+            began = time.monotonic()
+            try:
+                reader.read_next(BLOCK_MS)
+            except PulsarException:
+                continue
+            work.succeed(began)
+        _quietly(reader.close)
 
     def _copy(self, work: Work) -> None:
         """Take, send and acknowledge in transactions."""

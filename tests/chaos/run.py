@@ -40,8 +40,8 @@ class Ran(NamedTuple):
     received: int
     again: int
     """How often a message came that had come before."""
-    recovery: tuple[float, ...]
-    """For each worker, the seconds from the end of the fault until work had succeeded that began after it."""
+    recovery: dict[str, float]
+    """By worker, the seconds from the end of the fault until work had succeeded that began after it."""
     broken: tuple[str, ...]
 
 
@@ -112,15 +112,15 @@ class Run:
         self._broken += check(history)
         return self._ran(recovery)
 
-    def _await(self, load: Load, since: float, within: float, what: str) -> list[float]:
-        """Wait until each worker has succeeded with something that began after this moment."""
-        took: list[float] = []
+    def _await(self, load: Load, since: float, within: float, what: str) -> dict[str, float]:
+        """Wait until each worker has succeeded with something that began after this moment. Return how long it took."""
+        took: dict[str, float] = {}
         for work in load.works:
             while (at := work.went_on_at(since)) is None and time.monotonic() < since + within:
                 time.sleep(0.01)
             if at is None:
                 self._broken.append(f"{work.name} did not {what} within {within:g} s")
-            took.append(within if at is None else at - since)
+            took[work.name] = within if at is None else at - since
         return took
 
     def _settle(self, client: pulsar.Client, load: Load) -> None:
@@ -171,7 +171,7 @@ class Run:
         except Timeout:
             judge.close()
 
-    def _ran(self, recovery: list[float]) -> Ran:
+    def _ran(self, recovery: dict[str, float]) -> Ran:
         history = self._recorder.history
         sent = list(history.of(Sent))
         seats = [(each.subscription, each.topic, each.place) for each in history.received]
@@ -182,16 +182,16 @@ class Run:
             sum(each.outcome is not Outcome.DONE for each in sent),
             counts(history)["received"],
             len(seats) - len(set(seats)),
-            tuple(recovery),
+            recovery,
             tuple(self._broken),
         )
 
 
 def as_json(ran: Ran) -> dict[str, Any]:
     """Return a run as JSON takes it."""
-    return {**ran._asdict(), "recovery": [round(each, 3) for each in ran.recovery]}
+    return {**ran._asdict(), "recovery": {work: round(seconds, 3) for work, seconds in ran.recovery.items()}}
 
 
 def from_json(run: dict[str, Any]) -> Ran:
     """Return the run that was written so."""
-    return Ran(**{**run, "recovery": tuple(run["recovery"]), "broken": tuple(run["broken"])})
+    return Ran(**{**run, "broken": tuple(run["broken"])})

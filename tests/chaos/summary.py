@@ -4,11 +4,12 @@ import statistics
 import sys
 from collections.abc import Iterable, Sequence
 
+from tests.chaos.load import TRANSACTIONS
 from tests.chaos.run import Ran
 
 HEAD = (
     f"{'fault':<19} {'runs':>5} {'sent':>8} {'open':>6} {'received':>9} {'again':>7} {'broken':>6}"
-    "   recovery s: median, p99, most"
+    f"   {'recovery s: median, p99, most':<32}that of transactions"
 )
 _UP = "\x1b[{lines}A\x1b[J"
 
@@ -19,15 +20,25 @@ def percentile(values: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else 0.0
 
 
+def recovery(runs: Iterable[Ran], *, transactions: bool) -> list[float]:
+    """Return how long it took each worker to go on: those that work in transactions, or the others.
+
+    A transaction waits for more parts of a broker.
+    """
+    return [took for ran in runs for work, took in ran.recovery.items() if (work == TRANSACTIONS) is transactions]
+
+
+def _figures(seconds: Sequence[float]) -> str:
+    return f"{statistics.median(seconds):.2f}, {percentile(seconds, 0.99):.2f}, {max(seconds):.2f}" if seconds else "-"
+
+
 def line(name: str, runs: Sequence[Ran]) -> str:
     """Sum up some runs."""
-    recovery = [seconds for ran in runs for seconds in ran.recovery]
-    median, most = statistics.median(recovery or [0.0]), max(recovery, default=0.0)
-    figures = f"{median:.2f}, {percentile(recovery, 0.99):.2f}, {most:.2f}"
+    others, transactions = (_figures(recovery(runs, transactions=which)) for which in (False, True))
     return (
         f"{name:<19} {len(runs):>5} {sum(ran.sent for ran in runs):>8,} {sum(ran.unknown for ran in runs):>6,} "
         f"{sum(ran.received for ran in runs):>9,} {sum(ran.again for ran in runs):>7,} "
-        f"{sum(len(ran.broken) for ran in runs):>6}   {figures}"
+        f"{sum(len(ran.broken) for ran in runs):>6}   {others:<32}{transactions}"
     )
 
 

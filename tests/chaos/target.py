@@ -27,12 +27,15 @@ TOKEN_SECONDS = 3
 
 _SETTINGS = """
 brokerDeduplicationEnabled=true
+brokerClient_operationTimeoutMs=3000
 advertisedListeners=inside:pulsar://127.0.0.1:{inside},relay:pulsar://127.0.0.1:{relay},relay:pulsar+ssl://127.0.0.1:{tls}
 internalListenerName=inside
 tlsCertRefreshCheckDurationSec=1
 defaultRetentionTimeInMinutes=-1
 defaultRetentionSizeInMB=-1
 """
+"""A broker reads a topic of its own when it loads another. If its own moves, too, it may wait for it until that
+timeout, by default for half a minute, and nobody gets messages of the other before."""
 
 
 class Relays(NamedTuple):

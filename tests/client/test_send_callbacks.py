@@ -106,6 +106,14 @@ def test_a_message_in_chunks_is_where_its_last_one_is_and_knows_its_first(
     assert (first.ledger_id, first.entry_id, first.partition) == (3, 7, 2)
 
 
+def test_a_message_in_chunks_that_the_broker_had_already_has_no_place(
+    send_callbacks: SendCallbacks, heard: Heard
+) -> None:
+    send_callbacks([([heard.callback], alone((3, 7), (-1, -1)))])
+    assert heard.ids() == [(2, -1, -1, -1)]
+    assert heard.calls[0][1].wire.first_chunk is None
+
+
 def test_a_future_gets_the_id_or_the_error(send_callbacks: SendCallbacks) -> None:
     stored: SlimFuture[MessageId] = SlimFuture()
     failed: SlimFuture[MessageId] = SlimFuture()

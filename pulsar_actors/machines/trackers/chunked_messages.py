@@ -23,6 +23,12 @@ Dropping the oldest instead could go on without end: with more than `max_pending
 dropped before its last chunk came. The oldest is dropped in two cases only: with `auto_ack_oldest`, by which the user
 accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its producer may have died.
 
+Many messages may stay incomplete at once. After a lost connection a producer sends again all that has no receipt. On a
+topic with deduplication the broker drops the last chunk of each message that it has, and only that one. What it stores
+of them must not keep out what comes next. So a message whose producer has begun a later one takes no room, if room is
+needed: its payload is dropped, and its entries wait for `expiry` as before. If another chunk of it comes all the same,
+all of them are redelivered, and that message keeps its room then.
+
 Chunks are redelivered only after a delay (`set_aside` in `negative_acks_tracker.py`). At once, there would probably
 still be too many incomplete messages. In an ordered subscription everything behind them would come again, too. There,
 a message that was dropped is remembered until its first chunk comes, or until a later entry shows that it will not
@@ -37,6 +43,7 @@ each has at least one byte. Chunks that contradict each other, or their declared
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, EntryKey, EntryMap
@@ -79,6 +86,16 @@ class Chunk(NamedTuple):
         return self.metadata is not None and bool(self.metadata.encryption_keys)
 
     @property
+    def producer(self) -> str:
+        """The name of its producer."""
+        return "" if self.metadata is None else self.metadata.producer_name
+
+    @property
+    def sequence_id(self) -> int:
+        """That of the message."""
+        return 0 if self.metadata is None else self.metadata.sequence_id
+
+    @property
     def size(self) -> int:
         """The bytes of the message that are in the chunk."""
         return len(self.payload) - ENCRYPTION_TAG_SIZE * self.is_encrypted
@@ -111,13 +128,19 @@ class ChunkOutcome:
 
 @dataclass(slots=True)
 class _Pending:
-    """An incomplete message. `was_dropped` is set if its chunks come again, maybe one by one."""
+    """An incomplete message. `was_dropped` is set if its chunks come again, maybe one by one.
 
+    It is `overtaken` when its producer has begun a later one, and its room was needed: then it has no `chunks`.
+    """
+
+    producer: str
+    sequence_id: int
     num_chunks: int
     total_size: int
     since: float
     latest: float
     was_dropped: bool
+    overtaken: bool = False
     size: int = 0
     ids: list[MessageId] = field(default_factory=list[MessageId])
     chunks: list[Chunk] = field(default_factory=list[Chunk])
@@ -146,8 +169,8 @@ class ChunkedMessages:
     """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
 
     __slots__ = (
-        "_dropped", "_finished", "_in_transactions", "_pending", "auto_ack_oldest", "expiry", "max_pending", "max_size",
-        "ordered",
+        "_dropped", "_finished", "_in_transactions", "_overtaken", "_pending", "auto_ack_oldest", "expiry",
+        "max_pending", "max_size", "ordered",
     )  # fmt: skip
 
     def __init__(
@@ -167,6 +190,7 @@ class ChunkedMessages:
         self.expiry = expiry
         self.ordered = ordered
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
+        self._overtaken: OrderedDict[str, _Pending] = OrderedDict()
         self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
         self._in_transactions: dict[EntryKey, tuple[EntryKey, ...]] = {}
@@ -183,11 +207,20 @@ class ChunkedMessages:
         if chunk.chunk_id < len(pending.ids):
             known = pending.ids[chunk.chunk_id] == chunk.message_id
             return ChunkOutcome(acknowledge=[] if known else [chunk.message_id])
+        if pending.overtaken:
+            self._drop(chunk.uuid, now)
+            return ChunkOutcome(redeliver_later=[*pending.ids, chunk.message_id])
         return self._append(chunk, pending, ChunkOutcome(), now)
+
+    def _incomplete(self, uuid: str) -> _Pending | None:
+        return self._pending.get(uuid) or self._overtaken.get(uuid)
+
+    def _take(self, uuid: str) -> _Pending | None:
+        return self._pending.pop(uuid, None) or self._overtaken.pop(uuid, None)
 
     def _begun_before(self, chunk: Chunk) -> _Pending | None:
         """Return the message that a chunk continues, or begins again."""
-        pending, entry = self._pending.get(chunk.uuid), chunk.message_id.position
+        pending, entry = self._incomplete(chunk.uuid), chunk.message_id.position
         if pending is None:
             return None
         first = pending.ids[0].position
@@ -221,12 +254,15 @@ class ChunkedMessages:
         """Refuse all chunks of a message."""
         if pending is None:
             return ChunkOutcome(corrupt=[chunk.message_id])
-        del self._pending[chunk.uuid]
+        self._take(chunk.uuid)
         return ChunkOutcome(corrupt=list(dict.fromkeys([*pending.ids, chunk.message_id])))
 
     def _begin(self, chunk: Chunk, now: float) -> ChunkOutcome:
-        outcome, other, first = ChunkOutcome(), self._pending.get(chunk.uuid), chunk.message_id.position
-        if other is None and not self._has_room(outcome, now):
+        outcome, other, first = ChunkOutcome(), self._incomplete(chunk.uuid), chunk.message_id.position
+        if chunk.uuid not in self._pending and not self._has_room(chunk, outcome, now):
+            if other is not None:
+                self._drop(chunk.uuid, now)
+                outcome.redeliver_later += (one for one in other.ids if one != chunk.message_id)
             outcome.redeliver_later.append(chunk.message_id)
             self._remember(first, _Dropped(chunk.uuid, now))
             return outcome
@@ -236,16 +272,19 @@ class ChunkedMessages:
                 outcome.redeliver_later += other.ids
             else:
                 outcome.acknowledge += other.ids
-        self._pending.pop(chunk.uuid, None)
+        self._take(chunk.uuid)
         dropped = self._dropped.pop(first, None)
         since = now if dropped is None or dropped.begun is None else dropped.begun
-        pending = _Pending(chunk.num_chunks, chunk.total_size, since, now, was_dropped=dropped is not None)
-        self._pending[chunk.uuid] = pending
+        of_message = chunk.producer, chunk.sequence_id, chunk.num_chunks, chunk.total_size
+        pending = self._pending[chunk.uuid] = _Pending(*of_message, since, now, was_dropped=dropped is not None)
         return self._append(chunk, pending, outcome, now)
 
-    def _has_room(self, outcome: ChunkOutcome, now: float) -> bool:
-        """Check whether another message may begin, and drop the oldest if it may be dropped."""
+    def _has_room(self, chunk: Chunk, outcome: ChunkOutcome, now: float) -> bool:
+        """Check whether another message may begin, and make room if something may be dropped."""
         if not self.max_pending or len(self._pending) < self.max_pending:
+            return True
+        self._give_up_overtaken(chunk)
+        if len(self._pending) < self.max_pending:
             return True
         uuid, oldest = next(iter(self._pending.items()))
         if self.auto_ack_oldest:
@@ -258,9 +297,25 @@ class ChunkedMessages:
             return False
         return True
 
+    def _give_up_overtaken(self, new: Chunk) -> None:
+        """Let go of the payloads whose producers have begun a later message since, behind them."""
+        begun = [(one.producer, one.sequence_id, one.ids[0].position) for one in self._pending.values()]
+        begun.append((new.producer, new.sequence_id, new.message_id.position))
+        for uuid, one in list(self._pending.items()):
+            first = one.ids[0].position
+            if not one.was_dropped and any(
+                producer == one.producer and sequence_id > one.sequence_id and entry > first
+                for producer, sequence_id, entry in begun
+            ):
+                one.overtaken = True
+                one.chunks.clear()
+                self._overtaken[uuid] = self._pending.pop(uuid)
+
     def _drop(self, uuid: str, now: float) -> None:
         """Drop a message whose first chunks will be redelivered, and remember that."""
-        self._remember(self._pending.pop(uuid).ids[0].position, _Dropped(uuid, now))
+        dropped = self._take(uuid)
+        if dropped is not None:
+            self._remember(dropped.ids[0].position, _Dropped(uuid, now))
 
     def _remember(self, first: EntryKey, dropped: _Dropped) -> None:
         """Remember a dropped message, and forget those that nobody waits for any longer."""
@@ -282,7 +337,7 @@ class ChunkedMessages:
         will_come = any(self._is_expected(self._dropped[first], now) for first in self._dropped_before(chunk))
         if not will_come and (self.ordered or (self.expiry and chunk.age > self.expiry)):
             if pending is not None:
-                del self._pending[chunk.uuid]
+                self._take(chunk.uuid)
             return ChunkOutcome(acknowledge=ids)
         if pending is not None:
             self._drop(chunk.uuid, now)
@@ -356,7 +411,7 @@ class ChunkedMessages:
 
         Its message is incomplete, or complete and not acknowledged: `acknowledged_up_to` has forgotten the others.
         """
-        begun = [*self._dropped, *(pending.ids[0].position for pending in self._pending.values())]
+        begun = [*self._dropped, *(pending.ids[0].position for _, pending in self._all_incomplete())]
         for entries in self._finished.values():
             if entries[0] <= up_to:
                 self._finished.get(entries[-1])  # it is still in use
@@ -365,7 +420,7 @@ class ChunkedMessages:
 
     def has_chunk(self, uuid: str, entry: EntryKey) -> bool:
         """Return whether a chunk belongs to a message that is not read, even if later messages are acknowledged."""
-        pending = self._pending.get(uuid)
+        pending = self._incomplete(uuid)
         return (
             (pending is not None and pending.ids[0].position <= entry)
             or any(one.uuid == uuid and first <= entry for first, one in self._dropped.items())
@@ -379,18 +434,20 @@ class ChunkedMessages:
     def expire(self, now: float) -> list[MessageId]:
         """Drop messages that have been incomplete for too long, and return their chunks, to be acknowledged."""
         expired: list[MessageId] = []
-        next_expiry = self.next_expiry()
-        while next_expiry is not None and next_expiry <= now:
-            _, oldest = self._pending.popitem(last=False)
-            expired += oldest.ids
-            next_expiry = self.next_expiry()
+        for incomplete in (self._pending, self._overtaken) if self.expiry else ():
+            while incomplete and next(iter(incomplete.values())).since + self.expiry <= now:
+                expired += incomplete.popitem(last=False)[1].ids
         return expired
 
     def next_expiry(self) -> float | None:
         """Return the time at which the oldest incomplete message expires."""
-        if not (self.expiry and self._pending):
+        if not self.expiry:
             return None
-        return next(iter(self._pending.values())).since + self.expiry
+        oldest = [next(iter(incomplete.values())) for incomplete in (self._pending, self._overtaken) if incomplete]
+        return min((one.since + self.expiry for one in oldest), default=None)
+
+    def _all_incomplete(self) -> Iterator[tuple[str, _Pending]]:
+        return chain(self._overtaken.items(), self._pending.items())
 
     def rebound(self) -> None:
         """Forget the complete messages that were not used since the reconnect before, if there are many."""
@@ -402,16 +459,18 @@ class ChunkedMessages:
 
         If the connection is lost (`is_lost`), nobody knows when they come, and their expiry starts again.
         """
-        for uuid, pending in self._pending.items():
+        for uuid, pending in self._all_incomplete():
             first = pending.ids[0].position
             self._remember(first, _Dropped(uuid, pending.latest, None if is_lost else pending.since))
         self._pending.clear()
+        self._overtaken.clear()
         if self.ordered:
             self._dropped = {first: one._replace(is_awaited=True) for first, one in self._dropped.items()}
 
     def clear(self) -> None:
         """Drop everything, after a seek."""
         self._pending.clear()
+        self._overtaken.clear()
         self._dropped.clear()
         self._finished.clear()
         self._in_transactions.clear()

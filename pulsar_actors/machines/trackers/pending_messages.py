@@ -192,11 +192,12 @@ def repeats_chunk(item: PendingSend[Any], message_id: tuple[int, int]) -> bool:
 
 
 def with_receipt(ids: tuple[tuple[int, int], ...], message_id: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    """Return the ids of an item's frames with one more."""
-    at = len(ids)
-    while at and ids[at - 1] > message_id > NOT_STORED:
-        at -= 1
-    return (*ids[:at], message_id, *ids[at:])
+    """Return the ids of an item's frames with one more, in order.
+
+    Of a message that is sent again, a broker drops the last chunk only, as it has the message. So an id that says so is
+    the last, and the message has it.
+    """
+    return tuple(sorted((*ids, message_id), key=lambda one: (one <= NOT_STORED, one)))
 
 
 class StoredSend(NamedTuple):

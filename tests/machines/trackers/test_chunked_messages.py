@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,6 +62,79 @@ def test_a_repeated_chunk_is_dropped() -> None:
     assert add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 1)) == ChunkOutcome(acknowledge=[at(2)])
     assert add(chunks, chunk(1, 1)) == ChunkOutcome()
     assert add(chunks, chunk(3, 2)).assembled is not None
+
+
+def of_producer(entry: int, chunk_id: int, sequence_id: int, producer: str = "p", *, of: int = 3) -> Chunk:
+    metadata = MessageMetadata(producer_name=producer, sequence_id=sequence_id, publish_time=0)
+    return chunk(entry, chunk_id, f"{producer}-{sequence_id}", of=of)._replace(metadata=metadata)
+
+
+def with_overtaken(**options: Any) -> ChunkedMessages:
+    """Return an assembly that has had two chunks of each of three messages, and has room for two."""
+    chunks = assembly(max_pending=2, **options)
+    for entry in range(6):
+        assert chunks.add(of_producer(entry, entry % 2, entry // 2), float(entry)) == ChunkOutcome()
+    return chunks
+
+
+def test_messages_that_their_producer_has_overtaken_keep_out_no_other() -> None:
+    chunks = with_overtaken()
+    for entry, producer in ((10, "p"), (20, "q")):
+        parts = [of_producer(entry + chunk_id, chunk_id, 9, producer) for chunk_id in range(3)]
+        assert add(chunks, *parts).assembled is not None
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_an_overtaken_message_is_complete_when_its_chunks_have_come_again(*, ordered: bool) -> None:
+    chunks = with_overtaken(ordered=ordered)
+    assert chunks.first_unread((1, 9)) == (1, 0)
+    assert chunks.has_chunk("p-0", (1, 1))
+    again = [of_producer(0, 0, 0), of_producer(1, 1, 0), of_producer(6, 2, 0)]
+    assert add(chunks, again[2]) == ChunkOutcome(redeliver_later=[at(0), at(1), at(6)])
+    add(chunks, again[0], of_producer(7, 0, 3), of_producer(8, 0, 4))
+    assert add(chunks, *again[1:]).assembled is not None, "it keeps its room now"
+
+
+def test_an_overtaken_message_of_which_nothing_comes_any_more_expires_like_others() -> None:
+    chunks = with_overtaken()
+    assert chunks.next_expiry() == 60.0
+    assert chunks.expire(60.0) == [at(0), at(1)]
+    assert chunks.expire(64.0) == [at(4), at(5), at(2), at(3)]
+    assert chunks.next_expiry() is None
+
+
+def test_repeated_chunks_of_an_overtaken_message_are_dropped() -> None:
+    chunks = with_overtaken()
+    assert add(chunks, of_producer(1, 1, 0)) == ChunkOutcome(), "delivered twice"
+    assert add(chunks, of_producer(6, 1, 0)) == ChunkOutcome(acknowledge=[at(6)]), "sent twice"
+    assert add(chunks, of_producer(7, 0, 0)) == ChunkOutcome(acknowledge=[at(0), at(1)]), "sent twice, from its start"
+
+
+def test_an_overtaken_message_for_whose_return_there_is_no_room_comes_again() -> None:
+    chunks = with_overtaken()
+    add(chunks, chunk(6, 0, "other"))
+    again = [of_producer(0, 0, 0), of_producer(1, 1, 0), of_producer(9, 2, 0)]
+    assert add(chunks, again[0]) == ChunkOutcome(redeliver_later=[at(1), at(0)])
+    add(chunks, chunk(7, 1, "other"), chunk(8, 2, "other"))
+    assert add(chunks, *again).assembled is not None
+
+
+def test_messages_of_one_producer_that_are_interleaved_come_out_whole() -> None:
+    chunks = assembly(max_pending=2)
+    add(chunks, of_producer(0, 0, 0), of_producer(1, 0, 1))
+    assert add(chunks, of_producer(2, 1, 0), of_producer(3, 2, 0)).assembled is not None
+    assert add(chunks, of_producer(4, 1, 1), of_producer(5, 2, 1)).assembled is not None
+
+
+@pytest.mark.parametrize("gone", ["connection", "seek"])
+def test_overtaken_messages_are_forgotten_with_the_others(gone: str) -> None:
+    chunks = with_overtaken()
+    if gone == "seek":
+        chunks.clear()
+    else:
+        chunks.drop_unfinished(is_lost=True)
+    assert chunks.next_expiry() is None
+    assert chunks.is_dropped((1, 0)) == (gone == "connection")
 
 
 def test_a_chunk_that_comes_too_early_drops_the_message() -> None:

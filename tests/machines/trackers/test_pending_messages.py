@@ -177,13 +177,16 @@ def test_chunks_of_a_topic_that_stores_nothing_have_all_the_same_receipt() -> No
     assert isinstance(queue.receipt(1, 5, (0, 0)), StoredSend)
 
 
-def test_a_chunk_that_is_dropped_as_a_duplicate_completes_the_message() -> None:
+@pytest.mark.parametrize("receipts", [((3, 0), (-1, -1)), ((-1, -1), (3, 0))], ids=["in order", "as it is faster"])
+def test_a_last_chunk_that_is_dropped_as_a_duplicate_completes_the_message_whose_place_is_not_known(
+    receipts: tuple[tuple[int, int], ...],
+) -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=2)
     queue.bind(1)
     queue.take_unwritten()
-    queue.receipt(1, 5, (3, 0))
-    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large", ((3, 0), (-1, -1)), 5)
+    queue.receipt(1, 5, receipts[0])
+    assert queue.receipt(1, 5, receipts[1]) == StoredSend("large", ((3, 0), (-1, -1)), 5)
 
 
 def test_chunks_that_are_stored_are_not_written_again() -> None:
