@@ -37,6 +37,8 @@ WRITTEN: tuple[type[Message], ...] = (
 )  # fmt: skip
 """The answers that are sent when something is on the disk."""
 
+NOWHERE = 2**64 - 1
+"""The ledger in the receipt of an entry that was not stored, because the topic has it."""
 SLOWEST_WRITE = 0.5
 SHORTEST_WRITE = 1e-6
 
@@ -65,7 +67,7 @@ class Disk:
         kind = type(seen.command)
         if kind in REFUSED and (self._scene.world.now < self._full_until or self._is_late(kind)):
             return self._refuse(kind)
-        return self._written(seen.connection) if kind in WRITTEN else None
+        return self._written(seen.connection) if kind in WRITTEN and not _is_of_a_repeat(seen.command) else None
 
     def _is_late(self, kind: type[Message]) -> bool:
         """Return whether this is behind a message that was refused."""
@@ -95,6 +97,11 @@ class Disk:
         self._is_disconnecting = False
         for topic in all_topics(broker):
             topic.disconnect_producers()
+
+
+def _is_of_a_repeat(command: Message) -> bool:
+    """Return whether this is the receipt of what the broker has dropped: it overtakes those of what is written."""
+    return isinstance(command, CommandSendReceipt) and command.message_id.ledgerId == NOWHERE
 
 
 def all_topics(broker: Broker) -> list[Topic]:

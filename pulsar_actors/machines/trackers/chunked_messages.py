@@ -130,7 +130,8 @@ class ChunkOutcome:
 class _Pending:
     """An incomplete message. `was_dropped` is set if its chunks come again, maybe one by one.
 
-    It is `overtaken` when its producer has begun a later one, and its room was needed: then it has no `chunks`.
+    It is `overtaken` when its producer has begun a later one, and its room was needed: then it has no `chunks`. That
+    was wrong once if it `keeps_room`.
     """
 
     producer: str
@@ -140,6 +141,7 @@ class _Pending:
     since: float
     latest: float
     was_dropped: bool
+    keeps_room: bool
     overtaken: bool = False
     size: int = 0
     ids: list[MessageId] = field(default_factory=list[MessageId])
@@ -157,6 +159,7 @@ class _Dropped(NamedTuple):
     since: float
     begun: float | None = None
     is_awaited: bool = False
+    keeps_room: bool = False
 
 
 def known_entries(message_id: MessageId) -> tuple[EntryKey, ...]:
@@ -275,8 +278,16 @@ class ChunkedMessages:
         self._take(chunk.uuid)
         dropped = self._dropped.pop(first, None)
         since = now if dropped is None or dropped.begun is None else dropped.begun
-        of_message = chunk.producer, chunk.sequence_id, chunk.num_chunks, chunk.total_size
-        pending = self._pending[chunk.uuid] = _Pending(*of_message, since, now, was_dropped=dropped is not None)
+        pending = self._pending[chunk.uuid] = _Pending(
+            chunk.producer,
+            chunk.sequence_id,
+            chunk.num_chunks,
+            chunk.total_size,
+            since,
+            now,
+            was_dropped=dropped is not None,
+            keeps_room=dropped is not None and dropped.keeps_room,
+        )
         return self._append(chunk, pending, outcome, now)
 
     def _has_room(self, chunk: Chunk, outcome: ChunkOutcome, now: float) -> bool:
@@ -303,7 +314,7 @@ class ChunkedMessages:
         begun.append((new.producer, new.sequence_id, new.message_id.position))
         for uuid, one in list(self._pending.items()):
             first = one.ids[0].position
-            if not one.was_dropped and any(
+            if not one.keeps_room and any(
                 producer == one.producer and sequence_id > one.sequence_id and entry > first
                 for producer, sequence_id, entry in begun
             ):
@@ -315,7 +326,8 @@ class ChunkedMessages:
         """Drop a message whose first chunks will be redelivered, and remember that."""
         dropped = self._take(uuid)
         if dropped is not None:
-            self._remember(dropped.ids[0].position, _Dropped(uuid, now))
+            keeps_room = dropped.overtaken or dropped.keeps_room
+            self._remember(dropped.ids[0].position, _Dropped(uuid, now, keeps_room=keeps_room))
 
     def _remember(self, first: EntryKey, dropped: _Dropped) -> None:
         """Remember a dropped message, and forget those that nobody waits for any longer."""
@@ -461,7 +473,8 @@ class ChunkedMessages:
         """
         for uuid, pending in self._all_incomplete():
             first = pending.ids[0].position
-            self._remember(first, _Dropped(uuid, pending.latest, None if is_lost else pending.since))
+            begun = None if is_lost else pending.since
+            self._remember(first, _Dropped(uuid, pending.latest, begun, keeps_room=pending.keeps_room))
         self._pending.clear()
         self._overtaken.clear()
         if self.ordered:

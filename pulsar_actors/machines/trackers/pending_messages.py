@@ -15,8 +15,10 @@ stored. If the broker does not drop repeats, it fails instead of being sent agai
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last receipt completes the item. Chunks with a receipt are not written again, and a second receipt does not count.
-Chunks are stored in order, so receipts that have overtaken each other are put in order again. A key-based batch has
-only its last id on the wire, so here the lowest is the highest.
+Chunks are stored in order, so receipts that have overtaken each other are put in order again. Of a message that is sent
+again and was there, a broker drops the last chunk only. It says so at once, while the chunks before are still being
+stored, here and in the messages before. So that receipt completes the item, and those of its other chunks come too
+late. A key-based batch has only its last id on the wire, so here the lowest is the highest.
 
 Items are packed for the limit of the broker that is known at that moment. The next broker may take less, and would
 close the connection for each entry that is larger, so these fail when the producer binds to it. A batch fails as a
@@ -192,12 +194,13 @@ def repeats_chunk(item: PendingSend[Any], message_id: tuple[int, int]) -> bool:
 
 
 def with_receipt(ids: tuple[tuple[int, int], ...], message_id: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    """Return the ids of an item's frames with one more, in order.
+    """Return the ids of an item's frames with one more, in order: that of an entry which was there is the last."""
+    return tuple(sorted((*ids, message_id), key=lambda one: (one < NOT_STORED, one)))
 
-    Of a message that is sent again, a broker drops the last chunk only, as it has the message. So an id that says so is
-    the last, and the message has it.
-    """
-    return tuple(sorted((*ids, message_id), key=lambda one: (one <= NOT_STORED, one)))
+
+def is_complete(item: PendingSend[Any]) -> bool:
+    """Return whether the broker has all frames of an item, as far as their receipts say."""
+    return len(item.message_ids) == item.frames or item.message_ids[-1] < NOT_STORED
 
 
 class StoredSend(NamedTuple):
@@ -345,7 +348,7 @@ class PendingMessages(Generic[T]):
             if repeats_chunk(head, message_id):
                 return ReceiptVerdict.IGNORED
             head.message_ids = with_receipt(head.message_ids, message_id)
-            if len(head.message_ids) < head.frames:
+            if not is_complete(head):
                 return ReceiptVerdict.CHUNK
         else:
             head.message_ids = (message_id,)
@@ -362,7 +365,7 @@ class PendingMessages(Generic[T]):
         if repeats_chunk(item, message_id):
             return ReceiptVerdict.IGNORED
         item.message_ids = with_receipt(item.message_ids, message_id)
-        if len(item.message_ids) < item.frames:
+        if not is_complete(item):
             return ReceiptVerdict.CHUNK
         self._written.remove(item)
         self._plain_items -= 1

@@ -103,6 +103,14 @@ def test_an_overtaken_message_of_which_nothing_comes_any_more_expires_like_other
     assert chunks.next_expiry() is None
 
 
+def test_overtaken_messages_that_come_again_keep_out_no_other_either() -> None:
+    chunks = with_overtaken()
+    chunks.drop_unfinished(is_lost=True)
+    for entry in range(6):
+        assert add(chunks, of_producer(entry, entry % 2, entry // 2)) == ChunkOutcome()
+    assert add(chunks, *(of_producer(10 + chunk_id, chunk_id, 9, "q") for chunk_id in range(3))).assembled is not None
+
+
 def test_repeated_chunks_of_an_overtaken_message_are_dropped() -> None:
     chunks = with_overtaken()
     assert add(chunks, of_producer(1, 1, 0)) == ChunkOutcome(), "delivered twice"

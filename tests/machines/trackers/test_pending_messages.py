@@ -177,16 +177,29 @@ def test_chunks_of_a_topic_that_stores_nothing_have_all_the_same_receipt() -> No
     assert isinstance(queue.receipt(1, 5, (0, 0)), StoredSend)
 
 
-@pytest.mark.parametrize("receipts", [((3, 0), (-1, -1)), ((-1, -1), (3, 0))], ids=["in order", "as it is faster"])
-def test_a_last_chunk_that_is_dropped_as_a_duplicate_completes_the_message_whose_place_is_not_known(
-    receipts: tuple[tuple[int, int], ...],
-) -> None:
+def test_a_last_chunk_that_is_dropped_as_a_duplicate_completes_a_message_whose_place_is_not_known() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=2)
     queue.bind(1)
     queue.take_unwritten()
-    queue.receipt(1, 5, receipts[0])
-    assert queue.receipt(1, 5, receipts[1]) == StoredSend("large", ((3, 0), (-1, -1)), 5)
+    queue.receipt(1, 5, (3, 0))
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large", ((3, 0), (-1, -1)), 5)
+
+
+def test_last_chunks_that_are_dropped_as_duplicates_overtake_those_that_are_stored_again() -> None:
+    queue = _queue()
+    for sequence_id in (5, 6):
+        _add(queue, f"large {sequence_id}", sequence_id, frames=3)
+    _add(queue, "new", 7)
+    queue.bind(1)
+    queue.take_unwritten()
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large 5", ((-1, -1),), 5)
+    assert queue.receipt(1, 5, (3, 0)) == ReceiptVerdict.IGNORED
+    assert queue.receipt(1, 6, (-1, -1)) == StoredSend("large 6", ((-1, -1),), 6)
+    for sequence_id, entry in ((5, 1), (6, 2), (6, 3)):
+        assert queue.receipt(1, sequence_id, (3, entry)) == ReceiptVerdict.IGNORED
+    assert queue.receipt(1, 7, (3, 4)) == StoredSend("new", ((3, 4),), 7)
+    assert queue.used == (0, 0)
 
 
 def test_chunks_that_are_stored_are_not_written_again() -> None:

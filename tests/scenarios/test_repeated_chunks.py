@@ -1,0 +1,71 @@
+"""Many messages in chunks are sent again, where the broker drops repeats.
+
+It drops only the last chunk of each, and its disk may be slow. That must hold up nobody: each loss of a connection is
+followed by one reconnect, and then all messages come, once, to producers and consumers of any kind.
+"""
+
+from typing import Any
+
+from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.exceptions import Timeout
+from pulsar_actors.simulation.connection import CALM
+from pulsar_actors.simulation.scheduler import Dice
+from tests.scenarios.disk import Disk
+from tests.scenarios.programs import subscribe
+from tests.scenarios.scene import KEEPALIVE, TOPIC, Scene, play
+
+CHUNK = 5
+"""Bytes of a chunk."""
+SOON = 2 * KEEPALIVE + 5.0
+"""Virtual seconds within which all has come after the last fault. The chunks of a message are kept for 60."""
+
+
+def repeating(scene: Scene) -> None:
+    world, dice = scene.world, Dice(scene.world.seed, "repeated chunks")
+    client, kind = scene.client(), ConsumerType(dice.below(len(ConsumerType)))
+    consumer = subscribe(scene, scene.client(), consumer_type=kind, receiver_queue_size=(10, 1000)[dice.below(2)])
+    received: list[bytes] = []
+
+    def receive() -> None:
+        while not scene.is_over:
+            try:
+                message = consumer.receive(500)
+            except Timeout:
+                continue
+            received.append(message.data())
+            consumer.acknowledge(message)
+
+    reader = world.spawn(receive)
+    producer = client.create_producer(
+        TOPIC, "p", send_timeout_millis=0, batching_enabled=False, chunking_enabled=True, chunk_max_message_size=CHUNK
+    )
+    contents, futures = list[bytes](), list[Any]()
+    faults, disk = 1 + dice.below(3), Disk(scene)
+    for number in range(faults):
+        new = [b"%d-%d " % (number, at) + b"x" * dice.below(4 * CHUNK) for at in range(20 + dice.below(40))]
+        contents += new
+        futures += [producer.send_async(content) for content in new]
+        disk.slow_down(dice.chance())
+        world.block(lambda: False, 10.0 ** (dice.chance() * 3 - 3))
+        if dice.happens(0.5):
+            world.faults.cut()
+        else:
+            world.faults.stall("broker")  # it has read what was sent, and nobody hears it
+    contents.append(b"the last" * CHUNK)
+    futures.append(producer.send_async(contents[-1]))
+    world.run(
+        until=lambda: all(future.done() for future in futures) and len(set(received)) == len(contents),
+        limit=SOON * faults,
+    )
+    scene.is_over = True
+    world.run(until=lambda: reader.ended)
+    reader.result()
+    for future in futures:
+        future.result()
+    assert sorted(set(received)) == sorted(contents)
+    assert producer.stats().reconnects <= faults
+    scene.end()
+
+
+def test_they_hold_up_nobody() -> None:
+    play(60, repeating, CALM, deduplication=True)
