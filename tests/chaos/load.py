@@ -28,7 +28,9 @@ BY_KEY: dict[str, Any] = {"batching_type": pulsar.BatchingType.KeyBased}
 """Without it a batch has messages of several keys, and Key_Shared delivers it by the first of them."""
 
 IN_CHUNKS: dict[str, Any] = {"batching_enabled": False, "chunking_enabled": True, "chunk_max_message_size": 5}
-"""A content has three chunks or four."""
+"""A content has three chunks or four. They have a topic of their own, without a Shared subscription: an Apache Pulsar
+4.2.4 keeps the chunks of a message for the consumer that got the first one, even if that has gone, and may send nothing
+more to the subscription then."""
 REFUSES_EACH = 10
 """The shared subscription refuses each tenth of what comes, and gets it again."""
 
@@ -69,6 +71,7 @@ class Load:
         self.plain = f"persistent://{namespace}/plain"
         self.parts = f"persistent://{namespace}/parts"
         self.results = f"persistent://{namespace}/results"
+        self.large = f"persistent://{namespace}/large"
         self._client = client
         self._senders_stop = threading.Event()
         self._takers_stop = threading.Event()
@@ -76,31 +79,37 @@ class Load:
             self._thread(Work("batches"), lambda work: self._send(work, self.plain, once=True)),
             self._thread(Work("keys"), lambda work: self._send(work, self.parts, once=True, keys=KEYS, **BY_KEY)),
             self._thread(Work("one by one"), lambda work: self._send(work, self.plain, batching_enabled=False)),
-            self._thread(Work("chunks"), lambda work: self._send(work, self.plain, once=True, **IN_CHUNKS)),
+            self._thread(Work("chunks"), lambda work: self._send(work, self.large, once=True, **IN_CHUNKS)),
         ]
-        shared, by_key = pulsar.ConsumerType.Shared, pulsar.ConsumerType.KeyShared
+        kinds = pulsar.ConsumerType
+        shared, by_key, failover = kinds.Shared, kinds.KeyShared, kinds.Failover
         self._takers = [
             self._thread(
                 Work("shared"), lambda work: self._take(work, self.plain, "shared", shared, refuses_each=REFUSES_EACH)
             ),
-            self._thread(
-                Work("failover"), lambda work: self._take(work, self.plain, "failover", pulsar.ConsumerType.Failover)
-            ),
+            self._thread(Work("failover"), lambda work: self._take(work, self.plain, "failover", failover)),
             self._thread(Work("by key"), lambda work: self._take(work, self.parts, "by key", by_key)),
             self._thread(Work("by key, too"), lambda work: self._take(work, self.parts, "by key", by_key)),
-            self._thread(Work("reader"), self._read),
+            self._thread(Work("chunks in order"), lambda work: self._take(work, self.large, "in order", failover)),
+            self._thread(Work("reader"), lambda work: self._read(work, self.plain)),
+            self._thread(Work("reader of chunks"), lambda work: self._read(work, self.large)),
         ]
         if transactions:
             self._takers.append(self._thread(Work(TRANSACTIONS), self._copy))
-        self.subscriptions = {"shared": (self.plain, shared), "failover": (self.plain, pulsar.ConsumerType.Failover)}
-        self.subscriptions["by key"] = (self.parts, by_key)
+        self.subscriptions = {"shared": (self.plain, shared), "failover": (self.plain, failover)}
+        self.subscriptions |= {"by key": (self.parts, by_key), "in order": (self.large, failover)}
         if transactions:
             self.subscriptions["copy"] = (self.plain, shared)
 
     @property
     def topics(self) -> list[str]:
         """The topics without partitions, and the partitions of the others."""
-        return [self.plain, self.results, *(f"{self.parts}-partition-{number}" for number in range(PARTITIONS))]
+        return [
+            self.plain,
+            self.results,
+            self.large,
+            *(f"{self.parts}-partition-{number}" for number in range(PARTITIONS)),
+        ]
 
     def start(self) -> None:
         for thread in (*self._takers, *self._senders):
@@ -211,9 +220,9 @@ class Load:
                 work.succeed(began)
         _quietly(consumer.close)
 
-    def _read(self, work: Work) -> None:
+    def _read(self, work: Work, topic: str) -> None:
         stop = self._takers_stop
-        reader = self._insist(lambda: self.recorder.reader(self._client, self.plain, pulsar.MessageId.earliest), stop)
+        reader = self._insist(lambda: self.recorder.reader(self._client, topic, pulsar.MessageId.earliest), stop)
         while not stop.is_set():
             began = time.monotonic()
             try:

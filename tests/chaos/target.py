@@ -95,7 +95,7 @@ class Target:
         self.start()
         self.admin.create_namespace(namespace)
         self.admin.create_partitioned(f"persistent://{namespace}/parts", 3)
-        for name in ("plain", "results"):
+        for name in ("plain", "results", "large"):
             self.admin.create(f"persistent://{namespace}/{name}")
 
     def open_transactions(self, topic: str, subscription: str = "") -> Any:
