@@ -737,6 +737,16 @@ def test_a_chunked_message_completes_with_its_last_chunk() -> None:
     assert stage.receipt(0, 1, 2) == [complete("a", (1, 1), (1, 2))]
 
 
+def test_of_a_message_that_the_broker_says_to_have_only_the_last_chunk_is_written_again() -> None:
+    stage = ready()
+    stage.machine.pending.reserve(1, 10)
+    stage.tell(Publish((PendingSend("a", 0, 0, 1, 10, None, frames=3),)))
+    stage.lose()
+    effects = rebind(stage, last_sequence_id=0)
+    assert [item.next_frame for effect in effects if isinstance(effect, SendBatches) for item in effect.items] == [2]
+    assert stage.receipt(0, MINUS_ONE, MINUS_ONE) == [complete("a", (-1, -1), (-1, -1), (-1, -1))]
+
+
 def test_receipts_that_come_together_end_what_each_is_for() -> None:
     stage = ready()
     stage.publish("a", "b", "c", "d")

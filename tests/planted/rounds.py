@@ -21,6 +21,7 @@ from tests.scenarios.test_non_persistent import unkept
 from tests.scenarios.test_patterns import gathering
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming
+from tests.scenarios.test_repeated_chunks import repeating
 from tests.scenarios.test_retries import procrastinating
 from tests.scenarios.test_seeking import seeking
 from tests.scenarios.test_sending import sending
@@ -47,6 +48,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("growing", growing, CHANGEABLE),
     ("gathering", gathering, CHANGEABLE),
     ("procrastinating", procrastinating, CHANGEABLE),
+    ("repeated chunks", repeating, CALM),
 )
 
 

@@ -18,7 +18,9 @@ last receipt completes the item. Chunks with a receipt are not written again, an
 Chunks are stored in order, so receipts that have overtaken each other are put in order again. Of a message that is sent
 again and was there, a broker drops the last chunk only. It says so at once, while the chunks before are still being
 stored, here and in the messages before. So that receipt completes the item, and those of its other chunks come too
-late. A key-based batch has only its last id on the wire, so here the lowest is the highest.
+late. If the broker says with the new connection that it has the message, only the last chunk is written again: the
+others would be stored for nobody, and take room in each consumer. A key-based batch has only its last id on the wire,
+so here the lowest is the highest.
 
 Items are packed for the limit of the broker that is known at that moment. The next broker may take less, and would
 close the connection for each entry that is larger, so these fail when the producer binds to it. A batch fails as a
@@ -185,7 +187,10 @@ class TransactionalSend(PendingSend[T]):
 
 
 NOT_STORED: Final = (0, 0)
-"""The receipt of all that is sent to a topic that is not persistent. That of an entry which was there has less."""
+"""The receipt of all that is sent to a topic that is not persistent."""
+
+STORED_BEFORE: Final = (-1, -1)
+"""The receipt of an entry that was there."""
 
 
 def repeats_chunk(item: PendingSend[Any], message_id: tuple[int, int]) -> bool:
@@ -195,12 +200,12 @@ def repeats_chunk(item: PendingSend[Any], message_id: tuple[int, int]) -> bool:
 
 def with_receipt(ids: tuple[tuple[int, int], ...], message_id: tuple[int, int]) -> tuple[tuple[int, int], ...]:
     """Return the ids of an item's frames with one more, in order: that of an entry which was there is the last."""
-    return tuple(sorted((*ids, message_id), key=lambda one: (one < NOT_STORED, one)))
+    return tuple(sorted((*ids, message_id), key=lambda one: (one == STORED_BEFORE, one)))
 
 
 def is_complete(item: PendingSend[Any]) -> bool:
     """Return whether the broker has all frames of an item, as far as their receipts say."""
-    return len(item.message_ids) == item.frames or item.message_ids[-1] < NOT_STORED
+    return len(item.message_ids) == item.frames or item.message_ids[-1] == STORED_BEFORE
 
 
 class StoredSend(NamedTuple):
@@ -297,10 +302,17 @@ class PendingMessages(Generic[T]):
             self._waiting.append(item)
         self._plain_items += not isinstance(item, TransactionalSend)
 
-    def bind(self, connection: int) -> None:
-        """Start on a new connection, where nothing is written yet."""
+    def bind(self, connection: int, last_sequence_id: int = -1) -> None:
+        """Start on a new connection, where nothing is written yet.
+
+        `last_sequence_id` is that of the last message which the broker knows. It may not be on its disk yet, so each
+        still needs a receipt.
+        """
         self.unbind()
         self._connection = connection
+        for item in self._waiting:
+            if item.frames > 1 and item.writes and item.highest_sequence_id <= last_sequence_id:
+                item.message_ids = (STORED_BEFORE,) * (item.frames - 1)
 
     def unbind(self) -> None:
         """Note that the connection is lost: all items wait again. They may still time out."""

@@ -202,6 +202,19 @@ def test_last_chunks_that_are_dropped_as_duplicates_overtake_those_that_are_stor
     assert queue.used == (0, 0)
 
 
+@pytest.mark.parametrize("receipt", [(-1, -1), (3, 9)], ids=["as expected", "of a broker that has forgotten it"])
+def test_of_a_message_that_the_broker_has_only_the_last_chunk_is_written_again(receipt: tuple[int, int]) -> None:
+    queue = _queue()
+    for sequence_id in (5, 6):
+        _add(queue, sequence_id, sequence_id, frames=3)
+    queue.bind(1, last_sequence_id=9)
+    assert [item.next_frame for item in queue.take_unwritten()] == [0, 0], "they have never been written"
+    queue.bind(2, last_sequence_id=5)
+    assert [item.next_frame for item in queue.take_unwritten()] == [2, 0]
+    assert queue.receipt(2, 5, receipt).message_ids[-1] == (-1, -1)
+    assert queue.receipt(2, 6, (3, 10)) == ReceiptVerdict.CHUNK
+
+
 def test_chunks_that_are_stored_are_not_written_again() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=3)

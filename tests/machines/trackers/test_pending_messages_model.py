@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pulsar_actors.machines.trackers.pending_messages import (
+    STORED_BEFORE,
     FailedSend,
     PendingMessages,
     PendingSend,
@@ -56,13 +57,15 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         self.queue.reserve(1, size)
         self.queue.give_back(1, size)
 
-    @rule()
-    def connect(self) -> None:
+    @rule(known=st.integers(-1, 40))
+    def connect(self, known: int) -> None:
         self.generation += 1
-        self.queue.bind(self.generation)
+        self.queue.bind(self.generation, known)
         self.bound = True
         for sent in self.model:
             sent.written = False
+            if sent.ever and sent.item.frames > 1 and sent.item.highest_sequence_id <= known:
+                sent.receipts = [STORED_BEFORE] * (sent.item.frames - 1)
 
     @precondition(lambda self: self.bound)
     @rule()
@@ -100,25 +103,26 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     def receipt_for_the_head(self, data: st.DataObject, dropped: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
         head = self.model[0]
         sequence_id = data.draw(st.integers(head.item.lowest_sequence_id, head.item.highest_sequence_id))
-        message_id = (-1, -1) if dropped else (9, data.draw(st.integers(0, 3)))
+        message_id = STORED_BEFORE if dropped else (9, data.draw(st.integers(0, 3)))
         answer = self.queue.receipt(self.generation, sequence_id, message_id)
         self._receipt_for_the_head(head, message_id, answer)
         if isinstance(answer, StoredSend):
-            assert answer.message_ids[-1] == message_id
+            place = STORED_BEFORE if STORED_BEFORE in head.receipts else max(head.receipts)
+            assert answer.message_ids[-1] == place
 
     def _receipt_for_the_head(
         self, head: _Model, message_id: tuple[int, int], answer: StoredSend | ReceiptVerdict
     ) -> None:
-        if head.item.frames > 1 and message_id != (-1, -1) and message_id in head.receipts:
+        if head.item.frames > 1 and message_id != STORED_BEFORE and message_id in head.receipts:
             assert answer is ReceiptVerdict.IGNORED  # it is of a chunk that has one
             return
         head.receipts.append(message_id)
-        if len(head.receipts) < head.item.frames:
+        if len(head.receipts) < head.item.frames and message_id != STORED_BEFORE:
             assert answer is ReceiptVerdict.CHUNK
             return
         assert isinstance(answer, StoredSend)
         assert answer.token == head.item.token
-        assert list(answer.message_ids) == head.receipts
+        assert sorted(answer.message_ids) == sorted(head.receipts)
         self.stored.append(answer.token)
         self._end(head)
 
