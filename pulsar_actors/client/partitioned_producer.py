@@ -69,6 +69,7 @@ class ProducerMembers:
         "_not_yet_shown",
         "_options",
         "_report",
+        "_shared_among",
         "closed",
         "interceptors",
         "partitions",
@@ -95,11 +96,13 @@ class ProducerMembers:
         self._report = report
         self._members: dict[int, ProducerState] = {}
         self._enqueuers: dict[str, SendQueueEnqueuer] = {}  # by topic
+        self._shared_among = 0  # the partitions that share the limit
         self._not_yet_shown: dict[int, SendQueueEnqueuer] = {}  # by partition: those after one that has no producer yet
 
     def create(self, order: CreateMember) -> ActorRef:
         """Start the producer of a partition."""
         member, topic, name, among, *_ = order
+        self._share_limit(among)
         waiting = self._enqueuers.get(topic)
         first, options = self._initial_subscription, self._options_of(topic, among)
         state = start_single_producer(self._context, options, first, name=name, waiting=waiting, keys=self._keys)
@@ -133,6 +136,7 @@ class ProducerMembers:
         among = len(self._enqueuers) + len(uncreated)
         for topic in uncreated:
             self._show(topic, self._new_lazy_enqueuer(topic, among))
+        self._share_limit(among)
 
     def partitions_grown(self, topic: str, partitions: int) -> None:
         """Call the interceptors with the new number of partitions."""
@@ -178,6 +182,14 @@ class ProducerMembers:
         while len(shown) in self._not_yet_shown:
             shown.append(self._not_yet_shown.pop(len(shown)))
 
+    def _share_limit(self, among: int) -> None:
+        """Give each partition its share of the limit across partitions, which becomes less when there are more."""
+        if among <= self._shared_among:
+            return
+        self._shared_among, limit = among, self._limit_among(among)
+        for enqueuer in self._enqueuers.values():
+            enqueuer.send_queue.limit_to(limit)
+
     def _uncreated_queues(self) -> dict[str, SendQueue]:
         """Return the queues of partitions without a producer, by topic."""
         created = {state.send_callbacks.topic for state in self._members.values()}
@@ -192,9 +204,11 @@ class ProducerMembers:
         return new_enqueuer(self._context, options, send_queue, callbacks, lambda _: report(wanted))
 
     def _options_of(self, topic: str, among: int) -> ProducerOptions:
+        return self._options.replace(topic=topic, max_pending_messages=self._limit_among(among))
+
+    def _limit_among(self, partitions: int) -> int:
         options = self._options
-        limit = pending_limit(options.max_pending_messages, options.max_pending_messages_across_partitions, among)
-        return options.replace(topic=topic, max_pending_messages=limit)
+        return pending_limit(options.max_pending_messages, options.max_pending_messages_across_partitions, partitions)
 
 
 RouteMessage: TypeAlias = Callable[[bytes, object, int], int]

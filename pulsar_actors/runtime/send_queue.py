@@ -325,6 +325,12 @@ class SendQueue:
         quota = self._quota
         self.locked_from = 2 * (quota.limit - quota.used - LOCKING_MARGIN) if quota.limit else NEVER
 
+    def limit_to(self, limit: int) -> None:
+        """Change the limit of pending messages. Those that are pending stay, even if they are more."""
+        with self._lock:
+            self._quota.limit = limit
+            self._measure_room()
+
     def _put_locked(self, payload: bytes, tag: object) -> None:
         with self._lock:
             if not self._quota.has_place(len(self.buffer) >> 1):

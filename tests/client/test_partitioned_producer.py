@@ -223,6 +223,17 @@ def started_by_the_bench(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         monkeypatch.setattr("pulsar_actors.client.partitioned_producer.start_single_producer", start)
 
 
+def test_the_limit_across_partitions_is_shared_out_anew_when_the_topic_grows() -> None:
+    bench = Bench()
+    bench.create(0, 1, among=2)
+    bench.update(0, 1)
+    bench.create(2)
+    bench.update(2)
+    for partition in bench.producers.partitions:
+        took, _ = partition.send_queue.put_many([b"x"] * 60, [None] * 60)
+        assert took == 20
+
+
 def test_callers_see_the_partitions_up_to_the_first_that_has_no_producer() -> None:
     bench = Bench()
     bench.create(0, 1, 2, 3)

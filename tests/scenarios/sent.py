@@ -127,7 +127,10 @@ class Sender:
         def told(result: Result, message_id: MessageId) -> None:
             self.sent.ended(content, message_id if result is Result.Ok else result)
 
-        producer.send_async(content, told)
+        try:
+            producer.send_async(content, told)
+        except PulsarException as error:
+            self.sent.ended(content, error)
 
     def send_many(self, producer: Any) -> None:
         contents = [self.content() for _ in range(1 + self.dice.below(6))]
@@ -141,7 +144,11 @@ class Sender:
             for content, outcome in zip(contents, outcomes, strict=True):
                 self.sent.ended(content, outcome)
 
-        producer.send_many(contents, ids=True).add_done_callback(ended)
+        try:
+            producer.send_many(contents, ids=True).add_done_callback(ended)
+        except PulsarException as error:
+            for content in contents:
+                self.sent.ended(content, error)
 
     def flush(self, producer: Any) -> None:
         before = list(self.sent.lines.get(f"{self.name} of {self.producer_number}", []))
