@@ -264,7 +264,8 @@ class Client(Closeable):
         schema = BytesSchema()
             Encodes the content of messages as bytes.
         initial_sequence_id = None
-            The last sequence id that counts as used: the first message gets the next one.
+            The last sequence id that counts as used: the first message gets the next one. None or -1: the last one that
+            the broker has stored of the producer's name, if it removes duplicates.
         send_timeout_millis = 30000
             Milliseconds that a message may be pending. After that it fails, and with it all later messages; 0: no
             limit.

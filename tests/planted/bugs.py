@@ -26,6 +26,8 @@ class Bug(NamedTuple):
 
 PENDING = "machines/trackers/pending_messages.py"
 PRODUCER = "machines/producer.py"
+IDENTITY = "machines/trackers/producer_identity.py"
+ROUTING = "machines/trackers/message_routing.py"
 PERMITS = "machines/trackers/flow_permits.py"
 ACKS = "machines/trackers/ack_grouping_tracker.py"
 CONSUMER_ACKS = "machines/consumer_acks.py"
@@ -73,6 +75,12 @@ BUGS: Final = (
     Bug(PRODUCER, "return [*opened, *oversized, *self._write(), *self._finished_flushes()]", "return [*opened, *oversized]",
         "what is pending is not written when bound"),
     Bug(PRODUCER, "return [*late, *self._finished_flushes()]", "return late", "a flush does not end with late messages"),
+    Bug(IDENTITY, "        if self._adopts and last_sequence_id >= self._next:", "        if last_sequence_id >= self._next:",
+        "a broker's last id is preferred to the user's"),
+    Bug(IDENTITY, "self._next = max(self._next, _check_sequence_id(sequence_id) + 1)", "_check_sequence_id(sequence_id)",
+        "ids of the user's are given to later messages again"),
+    Bug(ROUTING, "self._chosen = int(self._jitter() * partitions)", "return int(self._jitter() * partitions)",
+        "the single partition is chosen anew for each message"),
     # Permits.
     Bug(PERMITS, "        self.at_broker = 0\n        if generation != self.generation:", "        if generation != self.generation:",
         "permits of a lost connection still count"),

@@ -22,7 +22,9 @@ from tests.scenarios.test_patterns import gathering
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming
 from tests.scenarios.test_repeated_chunks import repeating
+from tests.scenarios.test_resuming import resuming
 from tests.scenarios.test_retries import procrastinating
+from tests.scenarios.test_routing import routing
 from tests.scenarios.test_seeking import seeking
 from tests.scenarios.test_sending import sending
 from tests.scenarios.test_transactions import transactions
@@ -49,6 +51,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("gathering", gathering, CHANGEABLE),
     ("procrastinating", procrastinating, CHANGEABLE),
     ("repeated chunks", repeating, CALM),
+    ("routing", routing, CHANGEABLE),
+    ("resuming", resuming, CHANGEABLE),
 )
 
 
