@@ -17,6 +17,7 @@ from pulsar_actors.wire.fast_encode import encode_single_message
 from pulsar_actors.wire.protobuf import BytesLike, as_bytes
 
 MAX_INT64 = 2**63 - 1
+_MILLISECOND = timedelta(milliseconds=1)
 LOCAL_CLUSTER_ONLY = "__local__"
 """As the only cluster in `replicate_to`, this name prevents the replication of a message."""
 
@@ -170,7 +171,7 @@ def _unbatchable_options(options: MessageOptions, now_ms: Callable[[], int]) -> 
     _timestamp("deliver_at", at)
     _delay("deliver_after", deliver_after)
     if deliver_after is not None:
-        at = max(0, now_ms() + int(deliver_after.total_seconds() * 1000))
+        at = max(0, now_ms() + deliver_after // _MILLISECOND)
     return None if at is None and not clusters else UnbatchableOptions(at, clusters)
 
 

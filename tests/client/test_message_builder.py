@@ -80,6 +80,7 @@ def test_an_empty_key_is_none() -> None:
         ({"deliver_at": 5}, UnbatchableOptions(5)),
         ({"deliver_at": 0}, UnbatchableOptions(0)),
         ({"deliver_after": timedelta(seconds=1.5)}, UnbatchableOptions(NOW_MS + 1500)),
+        ({"deliver_after": timedelta(milliseconds=1001)}, UnbatchableOptions(NOW_MS + 1001)),  # 1000.99… as a float
         ({"deliver_after": timedelta(days=-365)}, UnbatchableOptions(0)),
         ({"deliver_at": 5, "deliver_after": timedelta(0)}, UnbatchableOptions(NOW_MS)),
         ({"replication_clusters": ["here", "there"]}, UnbatchableOptions(None, ("here", "there"))),
