@@ -160,7 +160,7 @@ class Client(Closeable):
         keep_alive_interval_seconds = 30
             Seconds between pings on each connection. A connection without an answer by the next ping counts as lost.
         connection_max_idle_seconds = 60
-            Seconds for which an unused connection is kept; 0: for ever.
+            Seconds for which an unused connection is kept, `operation_timeout_seconds` at least; 0: for ever.
         tcp_no_delay = True
             Send small writes at once (TCP_NODELAY). Otherwise the system may hold them back for more bytes.
         initial_backoff_interval_ms = 100

@@ -28,6 +28,8 @@ PENDING = "machines/trackers/pending_messages.py"
 PRODUCER = "machines/producer.py"
 IDENTITY = "machines/trackers/producer_identity.py"
 ROUTING = "machines/trackers/message_routing.py"
+BATCHING = "machines/trackers/batching.py"
+POOL = "runtime/connection_pool.py"
 PERMITS = "machines/trackers/flow_permits.py"
 ACKS = "machines/trackers/ack_grouping_tracker.py"
 CONSUMER_ACKS = "machines/consumer_acks.py"
@@ -81,6 +83,8 @@ BUGS: Final = (
         "ids of the user's are given to later messages again"),
     Bug(ROUTING, "self._chosen = int(self._jitter() * partitions)", "return int(self._jitter() * partitions)",
         "the single partition is chosen anew for each message"),
+    Bug(BATCHING, "    ends = sorted({*alone, len(sizes)})", "    ends = [len(sizes)]",
+        "a message that needs an entry of its own is batched"),
     # Permits.
     Bug(PERMITS, "        self.at_broker = 0\n        if generation != self.generation:", "        if generation != self.generation:",
         "permits of a lost connection still count"),
@@ -123,6 +127,8 @@ BUGS: Final = (
     Bug(RECEIVER_QUEUE, "            if not self.generation.still_delivers(generation):\n                self._void_opened()\n", "",
         "opened messages are handed out that come again"),
     # Connections, lookups, and handlers.
+    Bug(POOL, "            self._known[connection] = (key, now)\n            self._by_key.setdefault(key, connection)",
+        "            self._by_key.setdefault(key, connection)", "a connection that was in use is never closed"),
     Bug(HANDLER, 'Row(RetryDue,              s.waiting,       s.looking_up,    None,                 "look_up_again"),',
         'Row(RetryDue,              s.waiting,       INTERNAL),', "nothing is tried again"),
     Bug(CONNECTION, 'Row(KeepaliveDue,       READY,          CLOSED,         "peer_is_silent",          "end_silent"),',

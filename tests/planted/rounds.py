@@ -17,6 +17,8 @@ from tests.scenarios.test_closing import closing
 from tests.scenarios.test_consuming import consuming
 from tests.scenarios.test_everything import everything
 from tests.scenarios.test_growing import growing
+from tests.scenarios.test_idle_connections import idling
+from tests.scenarios.test_message_options import posting
 from tests.scenarios.test_non_persistent import unkept
 from tests.scenarios.test_patterns import gathering
 from tests.scenarios.test_reading import reading
@@ -53,6 +55,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("repeated chunks", repeating, CALM),
     ("routing", routing, CHANGEABLE),
     ("resuming", resuming, CHANGEABLE),
+    ("idling", idling, CHANGEABLE),
+    ("posting", posting, CHANGEABLE),
 )
 
 
