@@ -31,13 +31,35 @@ QUEUED_IN_PART = (
 NEVER_QUEUED = "send() was cancelled while it waited for room in the queue: the message is not sent"
 
 
+class Line(asyncio.Lock):
+    """A lock that counts those in line. A free one may have been left to somebody who has not taken it yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.length = 0
+
+    async def acquire(self) -> Literal[True]:
+        """Wait for the lock, behind those who have called before."""
+        self.length += 1
+        try:
+            return await super().acquire()
+        except BaseException:
+            self.length -= 1
+            raise
+
+    def release(self) -> None:
+        """Leave the lock to the next in line."""
+        self.length -= 1
+        super().release()
+
+
 class Producer(Handle[SyncProducer]):
     """Publishes messages to a topic. Made by `Client.create_producer`; any number of tasks of its loop may use it."""
 
     def __init__(self, producer: SyncProducer, binding: LoopBinding, *, waits: bool) -> None:
         super().__init__(producer, binding)
         self._waits = waits
-        self._for_room = asyncio.Lock()  # the senders that wait for room, in the order of their calls
+        self._for_room = Line()  # the senders that wait for room, in the order of their calls
         self._room: tuple[SendQueue, asyncio.Future[None]] | None = None
 
     def producer_name(self) -> str:
@@ -92,7 +114,7 @@ class Producer(Handle[SyncProducer]):
             enqueuer, payload, tag = self._handle.prepare_in(in_transaction, content, message_options)
             stored = self._binding.future_of(in_transaction)
         try:
-            if self._waits and self._for_room.locked():
+            if self._waits and self._for_room.length:
                 await self._enqueue_later(enqueuer, payload, tag)
             else:
                 try:

@@ -111,6 +111,28 @@ def test_what_is_sent_after_many_that_wait_for_room_stays_behind_them(
     run(main)
 
 
+def test_no_send_overtakes_those_that_wait_for_room_at_any_turn_of_the_loop(
+    broker: EmbeddedBroker, topic: str, run: Run
+) -> None:
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            options: dict[str, Any] = {"batching_enabled": True, "max_pending_messages": 5, "block_if_queue_full": True}
+            producer = await client.create_producer(topic, **options)
+            stalled = broker.faults.on(CommandSendReceipt).stall()
+            sends = [asyncio.ensure_future(producer.send(b"%d" % number)) for number in range(7)]
+            await happens(lambda: producer.stats().pending == 5)
+            stalled.release()
+            until(lambda: producer.stats().pending == 0)
+            while len(sends) < 20:  # one at each turn, also just when the first of those that wait has gone on
+                sends.append(asyncio.ensure_future(producer.send(b"%d" % len(sends))))
+                await asyncio.sleep(0)
+            await asyncio.gather(*sends)
+            reader = await client.create_reader(topic, MessageId.earliest)
+            assert [int((await reader.read_next()).data()) for _ in sends] == list(range(20))
+
+    run(main)
+
+
 def test_a_cancelled_send_of_many_sends_what_is_in_the_queue_and_no_more(
     broker: EmbeddedBroker, topic: str, run: Run
 ) -> None:
