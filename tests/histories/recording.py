@@ -196,6 +196,12 @@ class RecordedConsumer:
             self.note(message)
         return messages
 
+    def batch_receive(self) -> Sequence[Message]:
+        messages: list[Message] = self.consumer.batch_receive()
+        for message in messages:
+            self.note(message)
+        return messages
+
     def read_next(self, timeout_ms: int) -> Message:
         message: Message = self.consumer.read_next(timeout_ms)
         self.note(message)

@@ -6,7 +6,7 @@ finds more than one mix of everything. What they did is held against `tests/hist
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.histories.history import Closed, Outcome, Sent, Subscribed
 from tests.histories.promises import JUDGE, check
 from tests.histories.recording import RecordedConsumer, RecordedProducer, Recorder
 from tests.scenarios.amnesia import Amnesia
+from tests.scenarios.consumer_options import FurtherOptions
 from tests.scenarios.keys import FailingKeys, Keys
 from tests.scenarios.programs import subscribe_options
 from tests.scenarios.scene import COORDINATOR, NAMESPACE, PARTS, PATIENCE, TOPIC, Scene, play
@@ -87,10 +88,11 @@ class Mix:
 class Everything:
     """One seed, from the first call to the verdict."""
 
-    def __init__(self, scene: Scene, *, troubled: bool) -> None:
+    def __init__(self, scene: Scene, *, troubled: bool, with_further_options: bool = False) -> None:
         self.scene = scene
         self.troubled = troubled
         self.mix = Mix(scene)
+        self.further = FurtherOptions(scene, self.mix.kind) if with_further_options else None
         scene.add_brokers(self.mix.more_brokers, [*PARTITIONS_OF_PARTS, TOPIC, SECOND, RESULTS, COORDINATOR])
         self.recorder = Recorder()
         self.views: list[TableView] = []
@@ -103,6 +105,8 @@ class Everything:
         if mix.topic != TOPIC:
             scene.have_broker(lambda broker: broker.cluster.create_partitioned(PARTS, PARTITIONS))
         until = 0.0
+        if self.further is not None and self.further.ack_timeout:
+            self.recorder.history.disturb("redelivery", "s")
         if self.troubled:
             self.recorder.history.disturb("fault")
             loses_turns = mix.access is ProducerAccessMode.Shared
@@ -258,7 +262,7 @@ class Everything:
             while stay and not self.scene.is_over:
                 stay -= 1
                 if mix.listener:
-                    self.scene.sleep(0.3)
+                    self._listen(dice, consumer)
                 else:
                     self._work(dice, client, consumer, results)
             _try(consumer.close)
@@ -269,7 +273,8 @@ class Everything:
 
     def _subscribe(self, client: Any, listener: Any) -> RecordedConsumer:
         mix = self.mix
-        return self.scene.insist(  # type: ignore[no-any-return]
+        further = {} if self.further is None else self.further.draw(listens=listener is not None)
+        made: RecordedConsumer = self.scene.insist(
             lambda: self.recorder.consumer(
                 client,
                 mix.topics,
@@ -282,10 +287,14 @@ class Everything:
                     negative_ack_redelivery_delay_ms=200,
                     ack_receipt_enabled=mix.receipts,
                     batch_index_ack_enabled=mix.by_index,
-                    **(self._reading() | self._losing_keys()),
+                    **(further | self._reading() | self._losing_keys()),
                 ),
             )
         )
+        if further.get("start_paused"):
+            self.scene.sleep(0.1)
+            made.consumer.resume_message_listener()
+        return made
 
     def _losing_keys(self) -> dict[str, Any]:
         if not (self.mix.loses_keys and self.troubled):
@@ -294,12 +303,27 @@ class Everything:
         keys = FailingKeys(lambda: not self.scene.is_calm and dice.happens(0.5))
         return {"crypto_key_reader": keys, "unacked_messages_timeout_ms": 10_000}
 
+    def _listen(self, dice: Dice, consumer: RecordedConsumer) -> None:
+        if self.further is not None and dice.happens(0.2):
+            consumer.consumer.pause_message_listener()
+            self.scene.sleep(0.3)
+            consumer.consumer.resume_message_listener()
+        self.scene.sleep(0.3)
+
     def _work(self, dice: Dice, client: Any, consumer: RecordedConsumer, results: RecordedProducer | None) -> None:
         try:
-            messages = consumer.receive_many(1 + dice.below(4), 300) if dice.happens(0.3) else [consumer.receive(300)]
+            messages = self._receive(dice, consumer)
         except PulsarException:
             return
-        self._handle(dice, client, consumer, results, messages)
+        if messages:
+            self._handle(dice, client, consumer, results, messages)
+
+    def _receive(self, dice: Dice, consumer: RecordedConsumer) -> Sequence[Message]:
+        if self.further is not None and dice.happens(0.1):
+            consumer.consumer.get_broker_consumer_stats()
+        if self.further is not None and self.further.batches and dice.happens(0.5):
+            return consumer.batch_receive()
+        return consumer.receive_many(1 + dice.below(4), 300) if dice.happens(0.3) else [consumer.receive(300)]
 
     def _handle(
         self, dice: Dice, client: Any, consumer: RecordedConsumer, results: RecordedProducer | None, messages: Any
@@ -346,8 +370,8 @@ def _try(call: Callable[[], object]) -> None:
         call()
 
 
-def everything(scene: Scene, *, troubled: bool = True) -> None:
-    story = Everything(scene, troubled=troubled)
+def everything(scene: Scene, *, troubled: bool = True, with_further_options: bool = False) -> None:
+    story = Everything(scene, troubled=troubled, with_further_options=with_further_options)
     story.play()
     story.judge()
     if not troubled:
@@ -364,3 +388,17 @@ def test_nothing_is_repeated_or_refused_while_nothing_goes_wrong() -> None:
         everything(scene, troubled=False)
 
     play(30, calm, CALM, once_failed=(2_000_071,), deduplication=True)
+
+
+def test_what_callers_are_told_is_true_whatever_the_options_of_their_consumers() -> None:
+    def optional(scene: Scene) -> None:
+        everything(scene, with_further_options=True)
+
+    play(30, optional, deduplication=True)
+
+
+def test_no_option_of_a_consumer_repeats_or_refuses_anything_while_nothing_goes_wrong() -> None:
+    def calm(scene: Scene) -> None:
+        everything(scene, troubled=False, with_further_options=True)
+
+    play(20, calm, CALM, once_failed=(100,), deduplication=True)

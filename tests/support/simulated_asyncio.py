@@ -131,6 +131,12 @@ class _Consumer:
     def receive_many(self, most: int, timeout_ms: int) -> Any:
         return self._client.call(self._made.receive_many(most, timeout_ms))
 
+    def batch_receive(self) -> Any:
+        return self._client.call(self._made.batch_receive())
+
+    def get_broker_consumer_stats(self) -> Any:
+        return self._client.call(self._made.get_broker_consumer_stats())
+
     def acknowledge(self, message: Any, **options: Any) -> None:
         self._client.call(self._made.acknowledge(message, **_of_asyncio(options)))
 
