@@ -364,13 +364,13 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return event.generation.still_delivers(self.generation)
 
     def note_negative_acks(self, event: NegativeAcknowledge, now: float) -> Effects:
-        """Note the messages, for redelivery after their delay.
+        """Note the messages, for redelivery after their delay, which counts instead of an acknowledgement timeout.
 
         An id that no message can have is ignored: no caller waits for an answer.
         """
         for message_id, redelivery_count in event.messages:
             for entry in filter(is_real, self.trackers.chunks.chunks_of(message_id)):
-                self.trackers.negative_acks.negatively_acknowledged(entry, redelivery_count, now)
+                self.trackers.negatively_acknowledged(entry, redelivery_count, now)
         return self._watch(now)
 
     def is_persistent(self, event: RedeliverUnacknowledged, now: float) -> bool:

@@ -9,6 +9,7 @@ from pulsar_actors.machines.incoming_entries import DeliveredEntry
 from pulsar_actors.machines.trackers.ack_grouping_tracker import AckGroupingTracker, AckOutcome
 from pulsar_actors.machines.trackers.chunked_messages import ChunkedMessages
 from pulsar_actors.machines.trackers.dead_letters import DeadLetters
+from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.machines.trackers.flow_permits import FlowPermits
 from pulsar_actors.machines.trackers.negative_acks_tracker import NegativeAcksTracker
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
@@ -52,6 +53,12 @@ class ConsumerTrackers(NamedTuple):
                 self.unacked_messages.acknowledged_up_to(outcome.up_to)
             if self.dead_letters is not None:
                 self.dead_letters.acknowledged_up_to(outcome.up_to)
+
+    def negatively_acknowledged(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
+        """Note a negative acknowledgement of a message of the entry."""
+        self.negative_acks.negatively_acknowledged(entry, redelivery_count, now)
+        if self.unacked_messages is not None:
+            self.unacked_messages.negatively_acknowledged(entry)
 
     def unbind(self) -> None:
         """Forget pending redeliveries: the next broker redelivers by itself."""

@@ -38,6 +38,13 @@ def test_an_acknowledged_entry_is_neither_redelivered_nor_a_dead_letter(busy: Co
     assert wanted(busy) == [[SECOND], [SECOND], [SECOND]]
 
 
+def test_a_negatively_acknowledged_entry_comes_after_its_own_delay_and_not_when_it_is_overdue(
+    busy: ConsumerTrackers,
+) -> None:
+    busy.negatively_acknowledged(FIRST, 0, 1.0)
+    assert wanted(busy)[:2] == [[FIRST, SECOND], [SECOND]]
+
+
 def test_a_cumulative_acknowledgement_settles_all_entries_before_it(busy: ConsumerTrackers) -> None:
     busy.settle(AckOutcome(up_to=SECOND))
     assert wanted(busy) == [[], [], []]
@@ -59,6 +66,7 @@ def test_without_a_binding_nothing_is_due(busy: ConsumerTrackers) -> None:
 
 def test_a_consumer_without_ack_timeout_and_dead_letters_settles_acknowledgements() -> None:
     bare = trackers()
+    bare.negatively_acknowledged(FIRST, 0, 0.0)
     bare.settle(AckOutcome(entries=[FIRST], up_to=SECOND))
     bare.unbind()
     bare.seek(0)

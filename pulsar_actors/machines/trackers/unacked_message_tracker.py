@@ -68,6 +68,10 @@ class UnackedMessageTracker:
         self._deadlines.discard_up_to(entry)
         self._up_to = max(self._up_to, entry)
 
+    def negatively_acknowledged(self, entry: EntryKey) -> None:
+        """Stop waiting for an entry that comes again after a delay of its own."""
+        self._deadlines.discard(entry)
+
     def refused(self, entries: Iterable[EntryKey], now: float) -> None:
         """Wait again for entries whose acknowledgement was refused."""
         self._up_to = NO_ENTRY
