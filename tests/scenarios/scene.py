@@ -109,6 +109,7 @@ class Scene:
         self.troubled: Counter[str] = Counter()
         self.topic_deduplicates = deduplication
         self.is_calm = self.is_over = False
+        self.calm_since = 0.0
         self.probing = 0
         """How many clients fail over: each may have a connection by which it looks whether a cluster is there."""
         settings = Settings(deduplication=deduplication)
@@ -221,7 +222,7 @@ class Scene:
         """Let nothing go wrong any more."""
         assert self.broker is not None
         self.world.note("it is calm now")
-        self.is_calm = True
+        self.is_calm, self.calm_since = True, self.world.now
         self.world.faults.calm()
         self.broker.faults.clear()
         for loops in self.hosts:
