@@ -472,6 +472,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
                 return self._redeliver_all(request, now)
             effects += self._acks.handle(FlushAcks(), now)
             self.trackers.ack_grouping.forget(request.entries)
+            self.trackers.chunks.redelivered(request.entries)
             ids = [
                 MessageIdData(ledgerId=unsigned(ledger), entryId=unsigned(entry)) for ledger, entry in request.entries
             ]

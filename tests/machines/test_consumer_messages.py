@@ -256,6 +256,17 @@ def test_a_chunked_message_is_acknowledged_with_every_chunk_although_all_was_ask
     assert acked(driven) == [0, 1, 2]
 
 
+def test_the_chunks_of_a_refused_message_are_forgotten_when_it_is_given_to_others() -> None:
+    driven = ready()
+    driven.receive(chunk(0, 0), chunk(1, 1))
+    (handed,) = driven.did(QueueEntries)
+    driven.tell(NegativeAcknowledge(driven.generation, ((handed.entries[0].message_id, 0),)))
+    driven.fire(RedeliveryDue)
+    (asked,) = driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert [one.entryId for one in asked.message_ids] == [0, 1]
+    assert not driven.machine.messages.trackers.chunks.has_chunk("a", (1, 1))
+
+
 def test_unfinished_chunks_are_left_to_whoever_gets_them_after_a_reconnect() -> None:
     driven = ready()
     driven.receive(chunk(0, 0))

@@ -41,7 +41,7 @@ each has at least one byte. Chunks that contradict each other, or their declared
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -128,7 +128,7 @@ class ChunkOutcome:
 
 @dataclass(slots=True)
 class _Pending:
-    """An incomplete message. `was_dropped` is set if its chunks come again, maybe one by one.
+    """An incomplete message. `dropped` is set if its chunks come again, maybe one by one.
 
     It is `overtaken` when its producer has begun a later one, and its room was needed: then it has no `chunks`. That
     was wrong once if it `keeps_room`.
@@ -140,7 +140,7 @@ class _Pending:
     total_size: int
     since: float
     latest: float
-    was_dropped: bool
+    dropped: "_Dropped | None"
     keeps_room: bool
     overtaken: bool = False
     size: int = 0
@@ -270,7 +270,7 @@ class ChunkedMessages:
             self._remember(first, _Dropped(chunk.uuid, now))
             return outcome
         if other is not None and other.ids[0] != chunk.message_id:
-            if first < other.ids[0].position or (other.was_dropped and not self.ordered):
+            if first < other.ids[0].position or self._comes_one_by_one(other, now):
                 self._drop(chunk.uuid, now)
                 outcome.redeliver_later += other.ids
             else:
@@ -285,7 +285,7 @@ class ChunkedMessages:
             chunk.total_size,
             since,
             now,
-            was_dropped=dropped is not None,
+            dropped,
             keeps_room=dropped is not None and dropped.keeps_room,
         )
         return self._append(chunk, pending, outcome, now)
@@ -322,12 +322,20 @@ class ChunkedMessages:
                 one.chunks.clear()
                 self._overtaken[uuid] = self._pending.pop(uuid)
 
+    def _comes_one_by_one(self, pending: _Pending, now: float) -> bool:
+        """Return whether chunks that are missing may still be redelivered, because they were dropped here."""
+        return not self.ordered and pending.dropped is not None and self._is_expected(pending.dropped, now)
+
     def _drop(self, uuid: str, now: float) -> None:
-        """Drop a message whose first chunks will be redelivered, and remember that."""
-        dropped = self._take(uuid)
-        if dropped is not None:
-            keeps_room = dropped.overtaken or dropped.keeps_room
-            self._remember(dropped.ids[0].position, _Dropped(uuid, now, keeps_room=keeps_room))
+        """Drop a message whose first chunks will be redelivered, and remember since when that happens.
+
+        Or else two messages with one uuid, of which a chunk of each is lost, would be dropped for each other for ever.
+        """
+        pending = self._take(uuid)
+        if pending is not None:
+            since = now if pending.dropped is None else pending.dropped.since
+            keeps_room = pending.overtaken or pending.keeps_room
+            self._remember(pending.ids[0].position, _Dropped(uuid, since, keeps_room=keeps_room))
 
     def _remember(self, first: EntryKey, dropped: _Dropped) -> None:
         """Remember a dropped message, and forget those that nobody waits for any longer."""
@@ -408,6 +416,11 @@ class ChunkedMessages:
         while len(self._in_transactions) > KEPT:
             del self._in_transactions[next(iter(self._in_transactions))]
         return entries
+
+    def redelivered(self, entries: Iterable[EntryKey]) -> None:
+        """Forget the chunks of complete messages that are redelivered, maybe to another consumer."""
+        for entry in entries:
+            self._finished.pop(entry)
 
     def acknowledged_up_to(self, entry: EntryKey) -> None:
         """Forget the entries of the messages that a cumulative acknowledgement covers."""

@@ -189,6 +189,19 @@ def test_a_newer_message_with_the_same_uuid_acknowledges_none_whose_chunks_come_
     assert add(chunks, chunk(5, 0, of=2)) == ChunkOutcome(redeliver_later=[at(1)])
 
 
+def test_two_incomplete_messages_with_one_uuid_are_not_dropped_for_each_other_for_ever() -> None:
+    chunks = assembly(max_pending=1)
+    add(chunks, chunk(9, 0, "other"), chunk(0, 0), chunk(2, 0))  # neither has room
+    add(chunks, chunk(10, 1, "other"), chunk(11, 2, "other"))
+    given_up: list[MessageId] = []
+    for again in range(10):
+        for entry in (0, 2):  # the last chunk of neither will ever come
+            outcomes = [chunks.add(chunk(entry + part, part, age=100.0), 10.0 * again) for part in (0, 1)]
+            given_up += [one for outcome in outcomes for one in outcome.acknowledge]
+        given_up += chunks.expire(10.0 * again)
+    assert {at(0), at(1)} <= set(given_up)
+
+
 def test_a_corrupt_first_chunk_harms_no_other_message_with_its_uuid() -> None:
     chunks = assembly()
     add(chunks, chunk(0, 0, of=2))
@@ -413,6 +426,17 @@ def test_a_message_that_is_put_together_is_known_although_all_is_redelivered_and
     assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 5), (1, 9))
     chunks.clear()
     assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 9))
+
+
+def test_a_message_that_is_redelivered_is_forgotten_because_another_consumer_may_get_it() -> None:
+    chunks = assembly()
+    whole = add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 2)).assembled
+    assert whole is not None
+    chunks.redelivered([(1, 0), (1, 1), (1, 2)])
+    assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 2)), "what the id itself knows"
+    whole = add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 2)).assembled
+    assert whole is not None
+    assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 1), (1, 2))
 
 
 def test_messages_that_are_acknowledged_cumulatively_are_forgotten() -> None:
