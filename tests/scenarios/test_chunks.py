@@ -1,0 +1,197 @@
+"""Messages in chunks arrive whole, whoever dies half way through another one, and whatever goes wrong.
+
+Some producers die while the chunks of a message are on their way, and nobody sends the rest. Their chunks take room and
+permits for a time, and no more: in the end the consumers have all whole messages, nothing is left on the subscription
+or in the memory of a consumer, and the permits add up. Only with `auto_ack_oldest_chunked_message_on_queue_full` whole
+messages may be lost.
+"""
+
+from collections import Counter
+from typing import Any
+
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.exceptions import PulsarException, Timeout
+from pulsar_actors.simulation.caller import Caller
+from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.wire.entries import decode_entry
+from tests.scenarios.programs import subscribe
+from tests.scenarios.scene import CHANGEABLE, PATIENCE, SUBSCRIPTION, TOPIC, Scene, play
+from tests.scenarios.test_consuming import check_permits
+from tests.scenarios.troubles import Troubles
+
+CHUNK = 5
+"""Bytes of a chunk."""
+EXPIRY = 30.0
+"""Virtual seconds for which a message may stay incomplete: longer than whole ones take through all troubles."""
+LONGEST = 20 * EXPIRY
+"""Virtual seconds after which all is done: each chunk that found no room is put off several times."""
+AT_LAST = 2.0
+"""Virtual seconds after which all has arrived that was on its way."""
+KINDS = tuple(ConsumerType)
+
+
+class Chunking:
+    """Producers of whole and of incomplete messages, and consumers of one subscription."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        dice = self.dice = Dice(scene.world.seed, "chunking")
+        self.kind = KINDS[dice.below(len(KINDS))]
+        self.queue = (0, 1, 2, 5, 1000)[dice.below(5)]
+        self.most = dice.below(4)
+        self.may_lose = self.most > 0 and dice.happens(0.2)
+        self.refuses = dice.happens(0.3)
+        self.client = scene.client()
+        self.sent: set[bytes] = set()
+        self.received: Counter[bytes] = Counter()
+        self.consumers: list[Consumer] = []
+
+    def play(self) -> None:
+        scene, dice, world = self.scene, self.dice, self.scene.world
+        until = Troubles(scene, sets_clocks=False).until  # whether a chunk is old is seen by when it was published
+        writers = [self._spawn(self._write, f"writer {number}") for number in range(1 + dice.below(3))]
+        dying = [self._spawn(self._die_half_way, f"dying {number}") for number in range(dice.below(5))]
+        # One that joins a KeyShared subscription gets the rest of a message, but only when the other has given it up.
+        several = self.kind in (ConsumerType.Shared, ConsumerType.Failover) and dice.happens(0.4)
+        readers = [self._spawn(self._read, f"reader {number}") for number in range(1 + several)]
+        world.after(until + 5.0, scene.calm)
+        world.run(
+            until=lambda: scene.is_calm and all(each.ended for each in [*writers, *dying]), limit=until + PATIENCE
+        )
+        world.block(lambda: False, AT_LAST)
+        world.run(until=self._is_drained, limit=LONGEST)
+        world.run(until=lambda: not any(self._incomplete()), limit=EXPIRY + AT_LAST)
+        scene.is_over = True
+        world.run(until=lambda: all(caller.ended for caller in readers), limit=PATIENCE)
+        for caller in [*writers, *dying, *readers]:
+            caller.result()
+
+    def _spawn(self, run: Any, name: str) -> Caller:
+        return self.scene.world.spawn(lambda: run(name), name)
+
+    def _write(self, name: str) -> None:
+        """Send messages of one or several chunks, each until it is stored."""
+        scene, dice = self.scene, Dice(self.scene.world.seed, name)
+        producer = self._producer(self.client, name)
+        sent = []
+        for number in range(1 + dice.below(10)):
+            content = f"{name} {number} ".encode() + b"x" * (CHUNK * dice.below(6))
+            self.sent.add(content)
+            sent.append(producer.send_async(content))
+            if dice.happens(0.3):
+                scene.sleep(10.0 ** (dice.chance() * 3 - 3))
+        for future in sent:
+            scene.world.block(future)
+            future.result()
+        producer.close()
+
+    def _producer(self, client: Client, name: str) -> Any:
+        return self.scene.insist(
+            lambda: client.create_producer(
+                TOPIC,
+                producer_name=name,
+                send_timeout_millis=0,
+                batching_enabled=False,
+                chunking_enabled=True,
+                chunk_max_message_size=CHUNK,
+                max_pending_messages=0,
+            )
+        )
+
+    def _die_half_way(self, name: str) -> None:
+        scene, dice = self.scene, Dice(self.scene.world.seed, name)
+        client = scene.client()
+        scene.sleep(dice.chance() * dice.below(8))
+        producer = self._producer(client, name)
+        content = f"{name} ".encode() + b"y" * (CHUNK * (2 + dice.below(10)))
+        self.sent.add(content)
+        producer.send_async(content)
+        scene.sleep(5 * dice.chance() * CHANGEABLE.latency)
+        scene.world.faults.cut()
+        try:
+            client.shutdown()
+        except PulsarException as error:
+            scene.world.note(f"{name}: {error!r}")
+
+    def _read(self, name: str) -> None:
+        scene, dice = self.scene, Dice(self.scene.world.seed, name)
+        consumer = subscribe(
+            scene,
+            self.client,
+            consumer_type=self.kind,
+            receiver_queue_size=self.queue,
+            max_pending_chunked_message=self.most,
+            auto_ack_oldest_chunked_message_on_queue_full=self.may_lose,
+            expire_time_of_incomplete_chunked_message_ms=int(EXPIRY * 1000),
+            negative_ack_redelivery_delay_ms=200,
+        )
+        self.consumers.append(consumer)
+        while not scene.is_over:
+            try:
+                message = consumer.receive((30, 500)[dice.below(2)])
+            except Timeout:
+                continue
+            self.received[message.data()] += 1
+            if self.refuses and not scene.is_calm and dice.happens(0.2):
+                consumer.negative_acknowledge(message)
+            else:
+                consumer.acknowledge(message)
+
+    def _is_drained(self) -> bool:
+        topic = self.scene.topic()
+        subscription = topic.subscriptions.get(SUBSCRIPTION) if topic is not None else None
+        return subscription is not None and subscription.backlog() == 0
+
+    def _incomplete(self) -> list[int]:
+        """Count the messages of which each consumer has some chunks. Others may acknowledge these."""
+        return [len(consumer._state.machine.messages.trackers.chunks._pending) for consumer in self.consumers]
+
+    def check(self) -> None:
+        stored = self._stored_whole()
+        made_up = set(self.received) - self.sent
+        assert not made_up, f"received, and never sent: {made_up}"
+        lost = stored - set(self.received)
+        assert self.may_lose or not lost, f"stored as a whole, and never received: {lost}"
+        if not self.refuses and all(consumer.stats().reconnects == 0 for consumer in self.consumers):
+            repeated = [content for content, times in self.received.items() if times > 1]
+            assert not repeated, f"came more than once, for no reason: {repeated}"
+        for consumer in self.consumers:
+            chunks = consumer._state.machine.messages.trackers.chunks
+            if not consumer.stats().reconnects or len(self.consumers) == 1:  # others get what comes again then
+                assert not len(chunks._finished), "chunks of messages that are acknowledged or came again"
+        check_permits(self.scene, self.consumers, prefetches=self.queue > 0)
+
+    def _stored_whole(self) -> set[bytes]:
+        """Return the messages whose chunks are all there, each in one piece."""
+        topic = self.scene.topic()
+        assert topic is not None
+        parts: dict[str, list[bytes]] = {}
+        whole: set[bytes] = set()
+        for offset in range(topic.managed_ledger.base, topic.managed_ledger.end):
+            entry = decode_entry(topic.managed_ledger.entry(offset).data)
+            metadata = entry.metadata
+            if metadata.num_chunks_from_msg <= 1:
+                whole.add(bytes(entry.payload))
+                continue
+            if metadata.chunk_id == 0:
+                parts[metadata.uuid] = []
+            begun = parts.get(metadata.uuid, [])
+            if metadata.chunk_id == len(begun):
+                begun.append(bytes(entry.payload))
+            if len(begun) == metadata.num_chunks_from_msg:
+                whole.add(b"".join(parts.pop(metadata.uuid)))
+        self.scene.troubled["half a message"] += len(parts)
+        return whole
+
+
+def chunking(scene: Scene) -> None:
+    story = Chunking(scene)
+    story.play()
+    story.check()
+    scene.end()
+
+
+def test_whole_messages_arrive_beside_those_whose_producer_died_half_way() -> None:
+    play(60, chunking, deduplication=True)
