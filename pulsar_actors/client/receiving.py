@@ -447,9 +447,7 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
         """Cancel the future; False if it has messages already."""
         if self._batch.messages or not self._next.cancel():
             return False
-        is_cancelled = super().cancel()
-        self.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
-        return is_cancelled
+        return self.cancel_and_notify()
 
     def expire(self) -> None:
         """Complete the future with the messages that it has, and one that is being fetched."""
@@ -493,10 +491,7 @@ class InterceptedFuture(OwnedFuture[Any]):
 
     def cancel(self) -> bool:
         """Cancel both futures; False if a message is being fetched, or is there."""
-        is_cancelled = self._inner.cancel() and super().cancel()
-        if is_cancelled:
-            self.set_running_or_notify_cancel()  # or else `concurrent.futures.wait` would not hear of it
-        return is_cancelled
+        return self._inner.cancel() and self.cancel_and_notify()
 
     def _came(self, inner: "Future[Any]") -> None:
         if inner.cancelled():

@@ -51,6 +51,7 @@ T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
 FINISHED: Final = "FINISHED"
+CANCELLED: Final = "CANCELLED"
 ORPHANED: Final = "the process was forked while this was pending, in the parent: make a new Client in the child"
 _running = "RUNNING"
 
@@ -258,6 +259,14 @@ class OwnedFuture(Future[T]):
         """Wait for the outcome, and return the error or None."""
         self._refuse_orphans()
         return super().exception(self._begin_to_wait(timeout))
+
+    def cancel_and_notify(self) -> bool:
+        """Cancel the future, and have `concurrent.futures.wait` hear of it. Another call changes nothing."""
+        is_cancelled = super().cancel()
+        with self._condition:
+            if self._state == CANCELLED:
+                self.set_running_or_notify_cancel()
+        return is_cancelled
 
     def _begin_to_wait(self, timeout: float | None) -> float | None:
         return timeout if self.done() else _waits.begin(self, timeout)

@@ -205,6 +205,7 @@ def test_a_future_that_is_cancelled_costs_no_message_with_interceptors_either(
     with client.subscribe(topic, "s", interceptors=[Witness()]) as consumer:
         unwanted, wanted = consumer.receive_async(), consumer.receive_async()
         assert unwanted.cancel()
+        assert unwanted.cancel()
         producer.send(b"a")
         assert wanted.result(PATIENCE).data() == b"a"
         assert not wanted.cancel()

@@ -455,6 +455,20 @@ def test_it_can_be_cancelled_until_it_has_a_message(
         assert [one.data() for one in begun.result(PATIENCE)] == [b"a", b"b"]
 
 
+def test_one_that_is_cancelled_or_has_ended_with_nothing_can_be_cancelled_again(
+    client: pulsar.Client, topic: str
+) -> None:
+    with client.subscribe(topic, "s", batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(2, 0, 10)) as consumer:
+        ended = consumer.batch_receive_async()
+        assert ended.result(PATIENCE) == []
+        assert not ended.cancel()
+        unwanted = consumer.batch_receive_async()
+        while not unwanted.cancel():
+            unwanted = consumer.batch_receive_async()
+        assert unwanted.cancel()
+        assert wait([unwanted], PATIENCE).done
+
+
 def test_a_seek_voids_what_it_had(client: pulsar.Client, producer: pulsar.Producer, topic: str) -> None:
     with client.subscribe(topic, "s", batch_receive_policy=policy(4)) as consumer:
         received = consumer.batch_receive_async()
