@@ -52,6 +52,11 @@ PRODUCERS = "broker/model/producer.py"
 CHUNKS = "machines/trackers/chunked_messages.py"
 ENTRY_MAP = "machines/trackers/entry_map.py"
 SEND_QUEUE = "runtime/send_queue.py"
+CONSUMER_TRACKERS = "machines/consumer_trackers.py"
+NEGATIVE_ACKS = "machines/trackers/negative_acks_tracker.py"
+LISTENERS = "client/listeners.py"
+SELECTORS = "broker/model/selectors.py"
+DEAD_LETTERS = "client/dead_letters.py"
 EXACTLY_ONCE = "spark/exactly_once.py"
 CONTROL_TOPIC = "spark/control_topic.py"
 READ_TASK = "spark/read_task.py"
@@ -175,6 +180,19 @@ BUGS: Final = (
         "callers that wait for room are not woken"),
     Bug(SEND_QUEUE, "            self.report([(messages.replies, error)])", "            pass", "messages that are queued end with no outcome"),
     Bug(RECEIVER_QUEUE, "        self.wake_callers(messages)\n", "        self.wake_callers(0)\n", "a caller that waits is not woken"),
+    # Delays, listeners, priorities and dead letters.
+    Bug(CONSUMER_TRACKERS, "            self.unacked_messages.negatively_acknowledged(entry)", "            pass",
+        "a refused message comes again when its acknowledgement is overdue"),
+    Bug(NEGATIVE_ACKS, "float(self.factor) ** redelivery_count", "float(self.factor) ** max(0, redelivery_count - 1)",
+        "delays grow one redelivery late"),
+    Bug(LISTENERS, "        self._paused = False\n        self.messages_arrived()", "        self._paused = False",
+        "a listener that is resumed is not called before another message comes"),
+    Bug(SELECTORS, "self.consumers.sort(key=lambda consumer: (consumer.request.priority_level, consumer.name))",
+        "self.consumers.sort(key=lambda consumer: consumer.name)", "the level of the first consumer by name counts"),
+    Bug(SELECTORS, "return max(one[0], other[0]) <= min(one[1], other[1])", "return max(one[0], other[0]) < min(one[1], other[1])",
+        "ranges of keys may have one in common"),
+    Bug(DEAD_LETTERS, 'letter_options(target, options), policy.initial_subscription_name or "")', 'letter_options(target, options), "")',
+        "dead letters are kept for nobody"),
     # Transactions of the client.
     Bug(TRANSACTION, "return event.failure is not None", "return False", "a commit goes on without what has failed"),
     Bug(TRANSACTION, "        return [CallDone((event.token,))]", "        return []", "a registration that is answered lets nobody go on"),

@@ -13,14 +13,20 @@ from pulsar_actors.simulation.connection import CALM, NetworkConditions
 from pulsar_actors.simulation.world import World
 from tests.scenarios.scene import CHANGEABLE, Scene
 from tests.scenarios.test_asking import asking
+from tests.scenarios.test_chunks import chunking
 from tests.scenarios.test_closing import closing
 from tests.scenarios.test_consuming import consuming
+from tests.scenarios.test_dead_letters import refusing
+from tests.scenarios.test_delays import delaying
 from tests.scenarios.test_everything import everything
 from tests.scenarios.test_growing import growing
 from tests.scenarios.test_idle_connections import idling
 from tests.scenarios.test_message_options import posting
+from tests.scenarios.test_key_sharing import sharing
 from tests.scenarios.test_non_persistent import unkept
 from tests.scenarios.test_patterns import gathering
+from tests.scenarios.test_pausing import pausing
+from tests.scenarios.test_priorities import taking_over
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming
 from tests.scenarios.test_repeated_chunks import repeating
@@ -57,6 +63,12 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("resuming", resuming, CHANGEABLE),
     ("idling", idling, CHANGEABLE),
     ("posting", posting, CHANGEABLE),
+    ("delaying", delaying, CHANGEABLE),
+    ("pausing", pausing, CHANGEABLE),
+    ("sharing", sharing, CHANGEABLE),
+    ("taking over", taking_over, CHANGEABLE),
+    ("chunking", chunking, CHANGEABLE),
+    ("refusing", refusing, CHANGEABLE),
 )
 
 
