@@ -439,7 +439,6 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
         super().__init__()
         self._receiver_queue = receiver_queue
         self._batch = ReceivedBatch(receiver_queue, policy)
-        self._is_late = False
         self._next: Future[Any] = receiver_queue.receive_future()
         self._next.add_done_callback(self._came)
 
@@ -450,9 +449,12 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
         return self.cancel_and_notify()
 
     def expire(self) -> None:
-        """Complete the future with the messages that it has, and one that is being fetched."""
-        self._is_late = True
-        if not self.done() and self._next.cancel():
+        """Complete the future with the messages that it has.
+
+        If one is being fetched, nobody knows when it comes: another caller may have been faster.
+        """
+        if not self.done():
+            self._next.cancel()
             settle(self, self._batch.valid_messages())
 
     def _came(self, future: "Future[Any]") -> None:
@@ -464,11 +466,11 @@ class BatchReceiveFuture(OwnedFuture[list[Message]]):
             settle(self, self._batch.valid_messages() or error)  # where there are some, the next call raises it
             return
         while message is not None:
-            is_added = self._batch.add(message)
+            is_added = not self.done() and self._batch.add(message)
             if not is_added:
                 self._receiver_queue.given_back.insert(0, message)
                 self._receiver_queue.wake(1)
-            if not is_added or self._is_late or self._batch.is_filled:
+            if not is_added or self._batch.is_filled:
                 settle(self, self._batch.messages)
                 return
             message = self._receiver_queue.take_next()

@@ -7,7 +7,12 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.message import new_messages
-from pulsar_actors.client.receiving import DEFAULT_BATCH_RECEIVE_POLICY, MessageReceiver, seek_target
+from pulsar_actors.client.receiving import (
+    DEFAULT_BATCH_RECEIVE_POLICY,
+    BatchReceiveFuture,
+    MessageReceiver,
+    seek_target,
+)
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.start_message_id import seek_command
 from pulsar_actors.runtime.consumer_actor import ServeReceiveFutures
@@ -92,6 +97,34 @@ def test_a_seek_during_a_batch_receive_voids_what_it_had(bench: Bench) -> None:
     bench.arrive(b"e", b"f")
     bench.later(seek, lambda: bench.arrive(b"ef"))
     assert bench.batch(size=3) == [b"ef"], "what is void still counts"
+
+
+class Robbed(ReceiverQueue):
+    """A queue whose messages another caller takes at the last moment."""
+
+    is_robbed = True
+
+    def take(self) -> Any:
+        message = super().take()
+        return None if self.is_robbed else message
+
+
+def test_a_future_of_several_ends_in_its_time_although_another_caller_was_faster() -> None:
+    settings = ReceiverQueueSettings(10, "t", new_messages, lambda message: message.data())
+    queue = Robbed(settings, lambda _: None)
+    batch = BatchReceiveFuture(queue, pulsar.ConsumerBatchReceivePolicy(2, -1, 100))
+    queue.add([single(0, b"a")])
+    queue.serve()
+    assert not batch.cancel()
+    batch.expire()
+    assert batch.result(0) == []
+    queue.is_robbed = False
+    queue.add([single(1, b"b")])
+    queue.serve()
+    assert not queue.has_messages
+    later = queue.receive_future()
+    queue.serve()
+    assert later.result(0).data() == b"b"
 
 
 def many(bench: Bench, most: int = 10, timeout: int | None = 0) -> list[bytes]:
