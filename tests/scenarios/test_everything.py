@@ -394,11 +394,11 @@ def test_what_callers_are_told_is_true_whatever_the_options_of_their_consumers()
     def optional(scene: Scene) -> None:
         everything(scene, with_further_options=True)
 
-    play(30, optional, deduplication=True)
+    play(20, optional, deduplication=True)
 
 
 def test_no_option_of_a_consumer_repeats_or_refuses_anything_while_nothing_goes_wrong() -> None:
     def calm(scene: Scene) -> None:
         everything(scene, troubled=False, with_further_options=True)
 
-    play(20, calm, CALM, once_failed=(100,), deduplication=True)
+    play(15, calm, CALM, once_failed=(100,), deduplication=True)

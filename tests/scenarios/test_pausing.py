@@ -144,4 +144,4 @@ def pausing(scene: Scene) -> None:
 
 
 def test_a_paused_listener_is_not_called_and_loses_nothing() -> None:
-    play(60, pausing, deduplication=True)
+    play(40, pausing, deduplication=True)
