@@ -68,7 +68,7 @@ class AckQueue:
         self.drained = 0
         self._tell = tell
         self._group_size = group_size
-        self._group_time = group_time
+        self._group_time = group_time if group_size > 1 else 0.0  # a group of one is full when it begins
         self._checkpoint = interleaving.checkpoint
         self._notify_at = 0  # the length of the queue at which the actor is told; 0 while no group is open
 

@@ -371,14 +371,15 @@ def test_without_grouping_an_acknowledgement_leaves_by_itself(
             until(lambda left=left: topics.backlog(broker, topic) == left)
 
 
+@pytest.mark.parametrize("size", [1, 2])
 def test_a_group_leaves_when_it_is_as_large_as_was_said(
-    client: Client, broker: EmbeddedBroker, producer: Producer, topic: str
+    client: Client, broker: EmbeddedBroker, producer: Producer, topic: str, size: int
 ) -> None:
-    options: dict[str, Any] = {"ack_grouping_time_ms": 100_000, "ack_grouping_max_size": 2}
+    options: dict[str, Any] = {"ack_grouping_time_ms": 100_000, "ack_grouping_max_size": size}
     with client.subscribe(topic, "s", **options) as consumer:
-        for message in received(producer, consumer)[:2]:
+        for message in received(producer, consumer)[:size]:
             consumer.acknowledge(message)
-        until(lambda: topics.backlog(broker, topic) == 1)
+        until(lambda: topics.backlog(broker, topic) == 3 - size)
 
 
 # All of them.
