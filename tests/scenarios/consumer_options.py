@@ -11,6 +11,8 @@ from tests.scenarios.scene import Scene
 LATER = MultiplierRedeliveryBackoff(50, 1000, 3)
 """Delays of redelivery that grow quickly."""
 
+PROPERTIES = {"of": "all"}
+
 
 class FurtherOptions:
     """What all consumers of one seed have; each draws the rest for itself, from dice of their own."""
@@ -32,7 +34,7 @@ class FurtherOptions:
             "max_total_receiver_queue_size_across_partitions": (0, 5, 50_000)[dice.below(3)],
             "broker_consumer_stats_cache_time_ms": (0, 30_000)[dice.below(2)],
             "max_pending_chunked_message": dice.below(3),
-            "subscription_properties": {"of": "all"},
+            "subscription_properties": PROPERTIES,
             "properties": {"number": str(dice.below(10))},
         }
         if dice.happens(0.5):
@@ -49,3 +51,10 @@ class FurtherOptions:
         if listens and self.starts_paused:
             options["start_paused"] = True
         return options
+
+    def check(self, scene: Scene, subscription: str) -> None:
+        """See that the broker has what belongs to the subscription, whatever has become of its first consumer."""
+        for name in scene.topics():
+            topic = scene.topic(name)
+            if topic is not None and subscription in topic.subscriptions:
+                assert topic.subscriptions[subscription].properties == PROPERTIES

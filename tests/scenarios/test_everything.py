@@ -134,6 +134,8 @@ class Everything:
     def judge(self) -> None:
         """Take what is left, read what is stored, and compare."""
         client = self.scene.client()
+        if self.further is not None:
+            self.further.check(self.scene, "s")
         if self.mix.transactions:
             self.scene.sleep(2 * TIMEOUT.total_seconds())  # those that were left behind hide what is behind them
         self._take_what_is_left(client)
