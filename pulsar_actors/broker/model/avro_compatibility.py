@@ -1,7 +1,8 @@
 """Compares Avro schemas, which the types AVRO, JSON and PROTOBUF have, as brokers do by default (FULL).
 
 Two definitions are the same if they are equal when parsed, without documentation. A new schema is compatible if each of
-the two can read what the other wrote: so a field that only one of them has needs a default.
+the two can read what the other wrote: so a field that only one of them has needs a default. That of a consumer has only
+to read.
 """
 
 # JSON has no types that a checker could know.
@@ -30,9 +31,13 @@ def parsed(data: bytes) -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-def obstacle(latest: Any, new: Any) -> str | None:  # noqa: ANN401 - JSON
-    """Return what keeps one schema from reading what the other wrote; None if each reads the other's."""
-    for writer, reader, which in ((latest, new, "the new schema"), (new, latest, "the latest schema")):
+def obstacle(latest: Any, new: Any, *, only_reads: bool = False) -> str | None:  # noqa: ANN401 - JSON
+    """Return what keeps one schema from reading what the other wrote; None if each reads the other's.
+
+    If the new one `only_reads`, the latest one need not read what it would write.
+    """
+    both = ((latest, new, "the new schema"), (new, latest, "the latest schema"))
+    for writer, reader, which in both[:1] if only_reads else both:
         reading = _Reading(writer, reader)
         if not reading.reads(writer, reader):
             field = "" if reading.field is None else f": see the field {reading.field!r}"

@@ -2,8 +2,8 @@
 
 Versions count from 0; on the wire a version is eight bytes, highest first. A known schema keeps its version: those with
 an Avro schema as their definition are compared when parsed, others by their bytes. A new one is accepted if it has the
-type of the latest one, and is compatible with it: by default each of both reads what the other wrote. Deleting the
-schemas of a topic adds an empty version.
+type of the latest one, and is compatible with it: by default each of both reads what the other wrote. A consumer's need
+only read the latest one's. Deleting the schemas of a topic adds an empty version.
 """
 
 import base64
@@ -42,10 +42,11 @@ _AVRO_DEFINITIONS: Final = frozenset({Schema.Avro, Schema.Json, Schema.Protobuf}
 """The types whose definition is an Avro schema."""
 
 
-def incompatibility(latest: SchemaData, new: SchemaData) -> str | None:
+def incompatibility(latest: SchemaData, new: SchemaData, *, only_reads: bool = False) -> str | None:
     """Return why a schema cannot follow another: of another type, or one of them cannot read what the other wrote.
 
-    None if it can. A definition that cannot be compared is compatible with any other.
+    None if it can. A definition that cannot be compared is compatible with any other. The schema of a consumer
+    `only_reads`: it need not be read by the other.
     """
     if latest.type != new.type:
         return f"exists schema type {Schema.Type.Name(latest.type)}, new schema type {Schema.Type.Name(new.type)}"
@@ -55,7 +56,7 @@ def incompatibility(latest: SchemaData, new: SchemaData) -> str | None:
     if new.type not in _AVRO_DEFINITIONS:
         return None
     try:
-        return obstacle(parsed(latest.data), parsed(new.data))
+        return obstacle(parsed(latest.data), parsed(new.data), only_reads=only_reads)
     except (KeyError, TypeError, RecursionError):
         return None
 
@@ -104,9 +105,10 @@ class Schemas:
         """Find the version of a schema; None for an unknown one."""
         return next((stored for stored in self._stored if _is_same(stored.schema, schema)), None)
 
-    def check(self, schema: SchemaData) -> None:
-        """Refuse a schema that is not compatible with the latest one."""
-        reason = incompatibility(self._stored[-1].schema, schema) if self._stored else None
+    def check(self, schema: SchemaData, *, only_reads: bool = False) -> None:
+        """Refuse a schema that is not compatible with the latest one. That of a consumer `only_reads`."""
+        latest = self._stored[-1].schema if self._stored else schema
+        reason = incompatibility(latest, schema, only_reads=only_reads)
         if reason is not None:
             raise Refusal(ServerError.IncompatibleSchema, f"Incompatible schema: {reason}")
 

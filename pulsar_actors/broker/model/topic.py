@@ -466,7 +466,7 @@ def check_consumer_schema(schemas: Schemas, schema: SchemaData | None, *, is_idl
     if schema is None or schema.type == Schema.Type.AutoConsume:
         return
     if schemas.versions():
-        schemas.check(schema)
+        schemas.check(schema, only_reads=True)
     elif is_idle:
         schemas.get_or_create(schema, now_ms)
     else:

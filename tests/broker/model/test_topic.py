@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -281,6 +282,21 @@ def test_a_topic_with_bytes_in_it_takes_no_schema_from_a_consumer(world: Any) ->
     producer.close()
     with pytest.raises(Refusal):
         world.consumer(schema=JSON)
+
+
+def test_the_schema_of_a_consumer_has_only_to_read_what_the_latest_one_writes(world: Any) -> None:
+    """As brokers check it with the default strategy, which is FULL for producers."""
+    fields = [{"name": "a", "type": "string"}, {"name": "b", "type": "int"}]
+    both, first, more = (
+        SchemaData("t", Schema.Type.Avro, json.dumps({"type": "record", "name": "R", "fields": some}).encode())
+        for some in (fields, fields[:1], [*fields, {"name": "c", "type": "int"}])
+    )
+    world.producer(schema=both)
+    world.consumer(schema=first)
+    for make, schema in ((world.producer, first), (world.consumer, more)):
+        with pytest.raises(Refusal) as refusal:
+            make(schema=schema)
+        assert refusal.value.code == ServerError.IncompatibleSchema
 
 
 def test_without_a_schema_or_with_any_one_may_always_come(world: Any) -> None:
