@@ -143,12 +143,12 @@ class MultiTopicsHandle(ReceivingHandle):
         tell(member.address, ask(done))
         return self._multi_state.engine.block(done, None, what)
 
-    def _get_last_messages(self) -> dict[str, LastMessage]:
+    def _get_last_messages(self, timeout: float = math.inf) -> dict[str, LastMessage]:
         """Get the last message of each persistent topic. Non-persistent topics have none at the broker."""
         state = self._multi_state
         state.engine.refuse_on_io_thread("asking for the last message", "another thread")
         self._refuse_if_closed()
-        deadline = state.engine.now() + state.operation_timeout
+        deadline = state.engine.now() + min(timeout, state.operation_timeout)
         what = f"asking {self._what} for the last message"
         ask = partial(AskMembers, request=partial(GetLastMessageId, deadline=deadline), persistent=True)
         answers: dict[str, LastMessage] = self._call(ask, what)

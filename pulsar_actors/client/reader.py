@@ -1,5 +1,6 @@
 """The `Reader` of the public API."""
 
+import math
 from concurrent.futures import Future
 
 from pulsar_actors.client.consumer_state import AnyReceivingState, ConsumerState
@@ -51,11 +52,11 @@ class Reader(ReceivingHandle):
         if last.entry_id >= 0:
             self.seek(new_message_id(last, self._topic))
 
-    def _get_last_messages(self) -> dict[str, LastMessage]:
+    def _get_last_messages(self, timeout: float = math.inf) -> dict[str, LastMessage]:
         """Get the last message of each persistent topic. Non-persistent topics have none at the broker."""
         if not self._single_state.machine.messages.trackers.start.persistent:
             return {}
-        return {self._topic: self._get_last_message()}
+        return {self._topic: self._get_last_message(timeout)}
 
 
 def leaves_messages(state: ConsumerState, last: LastMessage) -> bool:

@@ -5,6 +5,7 @@ messages of futures pass them on a listener thread, because user code is not cal
 base of `Consumer` and `Reader`.
 """
 
+import math
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
@@ -140,11 +141,12 @@ class ReceivingHandle(Handle[AnyReceivingState]):
         """The functions that Spark needs beyond the public ones."""
         return ReceivingInternals(self._single_state, self._receiver, self._get_last_message)
 
-    def _get_last_message(self) -> LastMessage:
+    def _get_last_message(self, timeout: float = math.inf) -> LastMessage:
+        """Get the last message, within so many seconds if that is less than the operation timeout."""
         state = self._state
         state.engine.refuse_on_io_thread("asking for the last message", "another thread")
         self._refuse_if_closed()
-        deadline = state.engine.now() + state.operation_timeout
+        deadline = state.engine.now() + min(timeout, state.operation_timeout)
         return self._call(lambda done: GetLastMessageId(done, deadline), f"asking {self._what} for the last message")
 
     def _refuse_if_closed(self) -> None:

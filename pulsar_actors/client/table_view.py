@@ -5,6 +5,7 @@ the compacted version, so that a topic with many old values is read faster. `tab
 and keeps the values.
 """
 
+import math
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +19,7 @@ from pulsar_actors.client.reader import Reader
 from pulsar_actors.client.table_view_updates import TableViewUpdates, Undecodable, call_with_each
 from pulsar_actors.client.validation import callback as check_callback
 from pulsar_actors.client.validation import optional, seconds
-from pulsar_actors.exceptions import InvalidArgument, ProcessForked
+from pulsar_actors.exceptions import InvalidArgument, ProcessForked, Timeout
 from pulsar_actors.runtime.future import copy_error
 from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
@@ -88,7 +89,16 @@ class TableView(Closeable):
         """
         _timeout("timeout", timeout)
         self._refuse_if_closed()
-        self._updates.wait_until_read(_last_messages(self._reader), timeout, f"refresh() of {self}")
+        engine, what = self._state.engine, f"refresh() of {self}"
+        if timeout is None:
+            self._updates.wait_until_read(_last_messages(self._reader), None, what)
+            return
+        deadline = engine.now() + timeout
+        last_messages = _last_messages(self._reader, timeout)
+        try:
+            self._updates.wait_until_read(last_messages, max(0.0, deadline - engine.now()), what)
+        except Timeout:
+            raise Timeout(f"{what} took longer than {timeout:g} s") from None
 
     def topic(self) -> str:
         """Return the topic's complete name."""
@@ -211,9 +221,9 @@ def create_table_view(
     return TableView(reader, updates, options, open_handles)
 
 
-def _last_messages(reader: Reader) -> Mapping[str, WireMessageId]:
+def _last_messages(reader: Reader, timeout: float = math.inf) -> Mapping[str, WireMessageId]:
     """Ask for the last message of each partition. A non-persistent topic keeps none."""
-    return {topic: last.message_id for topic, last in reader._get_last_messages().items()}  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return {topic: last.message_id for topic, last in reader._get_last_messages(timeout).items()}  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def _decoded(value: Any) -> Any:  # noqa: ANN401 - the schema decides

@@ -79,6 +79,11 @@ class TableViewUpdates:
         self._arrival: SlimFuture[None] | None = None  # completed when messages have arrived
         self._caller: SlimFuture[None] | None = None  # of a caller that waits on the listener thread
 
+    @property
+    def _is_over(self) -> bool:
+        """True once the view is closed: it keeps its values, and tells nobody of updates."""
+        return self._is_stopped or self._state.closed is not None
+
     # In any thread.
 
     def start(self) -> None:
@@ -86,7 +91,7 @@ class TableViewUpdates:
         self._worker.submit(self._take_turn)
 
     def stop(self) -> None:
-        """Call no listener any more, after its current call."""
+        """Change no value, and call no listener any more, after its current call."""
         self._is_stopped = True
 
     def wait_until_read(self, last_messages: Mapping[str, MessageId], timeout: float | None, what: str) -> None:
@@ -180,7 +185,7 @@ class TableViewUpdates:
         take, apply, read, is_empty = self._queue.take, self._apply, dict[str, Message](), False
         for _ in range(MAX_MESSAGES_IN_A_ROW):
             message = take()
-            if message is None:
+            if message is None or self._is_over:
                 is_empty = True
                 break
             apply(message)
@@ -215,6 +220,8 @@ class TableViewUpdates:
             )
             self.values[key] = Undecodable(error)
         else:
+            if self._is_over:  # a lookup of its schema may have taken long
+                return
             self.values[key] = value
             self._note_update(key, value)
 
@@ -261,7 +268,7 @@ class TableViewUpdates:
         try:
             self._listeners = [queue for queue in self._listeners if not queue.is_ended]
             while waiting := [queue for queue in self._listeners if queue.is_ready and queue.updates]:
-                if self._is_stopped or self._state.closed is not None:
+                if self._is_over:
                     break
                 for queue in waiting:
                     self._call_listener(queue)
@@ -269,7 +276,7 @@ class TableViewUpdates:
             self._is_calling = False
 
     def _call_listener(self, queue: ListenerQueue) -> None:
-        while queue.updates and not self._is_stopped and self._state.closed is None:
+        while queue.updates and not self._is_over:
             key, value = queue.updates.popleft()
             try:
                 queue.listener(key, value)

@@ -3,6 +3,7 @@
 import gc
 import pickle
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -12,6 +13,7 @@ import pytest
 
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.schema import BytesSchema
 from pulsar_actors.tableview import TableView
 from pulsar_actors.wire.PulsarApi_pb2 import CommandGetLastMessageId, CommandMessage, CommandSubscribe, ServerError
 from tests.support import topics
@@ -379,6 +381,15 @@ def test_a_refresh_that_takes_too_long_raises_timeout(
     assert "d" in view
 
 
+def test_a_refresh_waits_no_longer_for_the_broker_than_it_may(broker: EmbeddedBroker, any_topic: str) -> None:
+    with client_of(broker.service_url) as client, client.create_table_view(any_topic) as view:
+        broker.faults.on(CommandGetLastMessageId, times=None).drop()
+        began = time.monotonic()
+        with pytest.raises(pulsar.Timeout):
+            view.refresh(timeout=0.1)
+        assert time.monotonic() - began < 5.0
+
+
 def test_partitions_that_come_later_are_in_it(broker: EmbeddedBroker, topic: str) -> None:
     topics.create_partitioned(broker, topic, 1)
     seen: list[Update] = []
@@ -492,6 +503,30 @@ def test_it_ends_with_its_client(broker: EmbeddedBroker, topic: str) -> None:
     assert not view.is_open
     with pytest.raises(pulsar.AlreadyClosed):
         client.create_table_view(topic)
+
+
+def test_a_view_that_is_closed_while_a_value_is_decoded_keeps_the_value_that_it_had(
+    broker: EmbeddedBroker, producer: pulsar.Producer, topic: str
+) -> None:
+    is_decoding, is_closed = threading.Event(), threading.Event()
+
+    class Slow(BytesSchema):
+        def decode(self, data: bytes) -> bytes:
+            if data == b"new":
+                is_decoding.set()
+                assert is_closed.wait(10)
+            return data
+
+    put(producer, "a", b"old")
+    with client_of(broker.service_url) as client:
+        view = client.create_table_view(topic, schema=Slow())
+        told: list[Update] = []
+        view.listen(lambda key, value: told.append((key, value)))
+        put(producer, "a", b"new")
+        assert is_decoding.wait(10)
+        view.close()
+        is_closed.set()
+    assert (dict(view), told) == ({"a": b"old"}, [])
 
 
 def test_a_client_that_closes_ends_the_calls_that_wait(broker: EmbeddedBroker, topic: str) -> None:
