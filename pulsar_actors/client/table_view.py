@@ -44,6 +44,9 @@ class TableView(Closeable):
     a key cannot be decoded, reading it raises the schema's error, until the key gets another value; listeners are not
     called with it.
 
+    A deletion that compaction has removed before the view has read it is lost: while a view has no connection, the key
+    keeps its value.
+
     A view that is closed, by `close`, by the end of a `with` block or with its client, keeps the values that it had.
     Like a dict, a view without keys is false.
     """
@@ -84,7 +87,8 @@ class TableView(Closeable):
     def refresh(self, timeout: float | None = None) -> None:
         """Wait until the view has all messages that its topic has now; for so many seconds at most.
 
-        What this client, or another one, has published before is then in the view. Raise Timeout if it takes longer.
+        What this client, or another one, has published before is then in the view; of partitions that were just added
+        only once the view has found them. Raise Timeout if it takes longer.
         Listeners may be called with these messages later.
         """
         _timeout("timeout", timeout)

@@ -57,6 +57,9 @@ NEGATIVE_ACKS = "machines/trackers/negative_acks_tracker.py"
 LISTENERS = "client/listeners.py"
 SELECTORS = "broker/model/selectors.py"
 DEAD_LETTERS = "client/dead_letters.py"
+SCHEMA_VERSIONS = "runtime/schema_versions.py"
+TABLE_VIEW_UPDATES = "client/table_view_updates.py"
+OPENED_ENTRY = "runtime/opened_entry.py"
 EXACTLY_ONCE = "spark/exactly_once.py"
 CONTROL_TOPIC = "spark/control_topic.py"
 READ_TASK = "spark/read_task.py"
@@ -193,6 +196,13 @@ BUGS: Final = (
         "ranges of keys may have one in common"),
     Bug(DEAD_LETTERS, 'letter_options(target, options), policy.initial_subscription_name or "")', 'letter_options(target, options), "")',
         "dead letters are kept for nobody"),
+    # Schemas, table views, and compacted topics.
+    Bug(SCHEMA_VERSIONS, "        key = base, version\n        with", '        key = base, b""\n        with',
+        "who asks for two versions at once gets one of them"),
+    Bug(TABLE_VIEW_UPDATES, "            self.values.pop(key, None)\n            self._note_update(key, None)",
+        "            if self.values.pop(key, None) is not None:\n                self._note_update(key, None)",
+        "a listener does not hear that a key is deleted which was not there"),
+    Bug(OPENED_ENTRY, "        if compacted:\n", "        if False:\n", "what was compacted out of a batch is read"),
     # Transactions of the client.
     Bug(TRANSACTION, "return event.failure is not None", "return False", "a commit goes on without what has failed"),
     Bug(TRANSACTION, "        return [CallDone((event.token,))]", "        return []", "a registration that is answered lets nobody go on"),

@@ -28,13 +28,16 @@ from tests.scenarios.test_patterns import gathering
 from tests.scenarios.test_pausing import pausing
 from tests.scenarios.test_priorities import taking_over
 from tests.scenarios.test_reading import reading
+from tests.scenarios.test_readers import reading_with_options
 from tests.scenarios.test_receipts import confirming
 from tests.scenarios.test_repeated_chunks import repeating
 from tests.scenarios.test_resuming import resuming
 from tests.scenarios.test_retries import procrastinating
 from tests.scenarios.test_routing import routing
+from tests.scenarios.test_schemas import knowing
 from tests.scenarios.test_seeking import seeking
 from tests.scenarios.test_sending import sending
+from tests.scenarios.test_table_views import viewing
 from tests.scenarios.test_transactions import transactions
 
 MOST_MEMORY = 3 << 30
@@ -69,6 +72,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("taking over", taking_over, CHANGEABLE),
     ("chunking", chunking, CHANGEABLE),
     ("refusing", refusing, CHANGEABLE),
+    ("knowing schemas", knowing, CHANGEABLE),
+    ("viewing", viewing, CHANGEABLE),
+    ("reading with options", reading_with_options, CHANGEABLE),
 )
 
 
