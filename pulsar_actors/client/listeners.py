@@ -36,7 +36,7 @@ class ListenerRunner:
         self._busy = False
         self._paused = True
         self._source: tuple[weakref.ref[Any], ReceiverQueueBase] | None = None
-        self._request: SlimFuture[None] | None = None  # completed when a message has come that was asked for
+        self._request: SlimFuture[None] | None = None  # of a message that was not taken yet; done once there may be one
 
     def start(self, handle: object, receiver_queue: ReceiverQueueBase, *, paused: bool = False) -> None:
         """Call the listener from now on, with this consumer or reader and the messages of its queue."""
@@ -67,6 +67,8 @@ class ListenerRunner:
             message = None if self._paused else receiver_queue.take()
             if message is None:
                 break
+            if self._request is not None:
+                self._end_request(receiver_queue, empty_handed=False)
             self._call(handle(), message)
         else:
             self._worker.submit(self._run)
@@ -81,9 +83,16 @@ class ListenerRunner:
     def _request_one(self, receiver_queue: ReceiverQueueBase) -> None:
         """Ask the broker for a message, unless one is still to come: a queue of size 0 prefetches none."""
         if self._request is None or self._request.done():
+            self._end_request(receiver_queue, empty_handed=True)
             self._request = SlimFuture()
             self._request.add_done_callback(lambda _: self.messages_arrived())
             receiver_queue.wait(self._request)
+
+    def _end_request(self, receiver_queue: ReceiverQueueBase, *, empty_handed: bool) -> None:
+        """Forget the message that was asked for. The next one that is taken serves the request, whatever it is."""
+        request, self._request = self._request, None
+        if request is not None:
+            receiver_queue.stop_waiting(request, empty_handed=empty_handed)
 
     def _call(self, handle: object, message: object) -> None:
         try:

@@ -17,7 +17,9 @@ class Queue:
         self.messages: deque[str] = deque()
         self.prefetches = prefetches
         self.waiters: list[SlimFuture[None]] = []
+        self.given_up = 0
         self.at_checkpoint: Callable[[], object] = lambda: None
+        self.at_wait: Callable[[], object] = lambda: None
 
     def take(self) -> str | None:
         return self.messages.popleft() if self.messages else None
@@ -27,7 +29,12 @@ class Queue:
         return bool(self.messages)
 
     def wait(self, waiter: SlimFuture[None]) -> None:
+        self.at_wait()
         self.waiters.append(waiter)
+
+    def stop_waiting(self, waiter: SlimFuture[None], *, empty_handed: bool) -> None:
+        self.waiters.remove(waiter)
+        self.given_up += empty_handed
 
     def checkpoint(self) -> None:
         self.at_checkpoint()
@@ -150,10 +157,35 @@ def test_without_a_queue_it_asks_for_a_message_whenever_it_is_idle() -> None:
     bench.worker.work()
     assert len(bench.queue.waiters) == 1
     bench.queue.messages.append("a")
-    bench.queue.waiters[0].set_result(None)
+    first = bench.queue.waiters[0]
+    first.set_result(None)
     bench.worker.work()
     assert bench.heard == ["a"]
-    assert len(bench.queue.waiters) == 2
+    assert len(bench.queue.waiters) == 1
+    assert bench.queue.waiters != [first]
+
+
+def test_without_a_queue_a_message_that_comes_while_it_asks_is_the_one_that_it_asks_for() -> None:
+    bench = Bench(prefetches=False)
+    bench.queue.at_wait = lambda: bench.heard or bench.arrive("a")
+    bench.runner.start(bench, bench.queue)
+    bench.worker.work()
+    assert bench.heard == ["a"]
+    (waiter,) = bench.queue.waiters
+    bench.queue.messages.append("b")
+    waiter.set_result(None)
+    bench.worker.work()
+    assert bench.heard == ["a", "b"]
+    assert (len(bench.queue.waiters), bench.queue.given_up) == (1, 0)
+
+
+def test_without_a_queue_it_does_not_ask_twice_if_it_is_woken_for_nothing() -> None:
+    bench = Bench(prefetches=False)
+    bench.runner.start(bench, bench.queue)
+    bench.worker.work()
+    bench.queue.waiters[0].set_result(None)
+    bench.worker.work()
+    assert (len(bench.queue.waiters), bench.queue.given_up) == (1, 1)
 
 
 def test_without_a_queue_it_does_not_ask_while_it_is_paused() -> None:

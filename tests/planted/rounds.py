@@ -29,6 +29,7 @@ from tests.scenarios.test_pausing import pausing
 from tests.scenarios.test_priorities import taking_over
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_readers import reading_with_options
+from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming
 from tests.scenarios.test_repeated_chunks import repeating
 from tests.scenarios.test_resuming import resuming
