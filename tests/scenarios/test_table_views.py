@@ -338,6 +338,22 @@ class Viewer:
         return None
 
 
+def leave_early(story: Story, client: Client) -> None:
+    """Close a client while it makes a view, or a moment later: that call ends with it."""
+    scene, dice = story.scene, Dice(story.scene.world.seed, "early")
+    scene.sleep(10.0 ** (dice.chance() * 3 - 2))
+
+    def make() -> None:
+        with suppress(PulsarException):
+            client.create_table_view(story.topic, schema=StringSchema(), **story.encryption)
+
+    making = scene.world.spawn(make, "early view")
+    scene.sleep(10.0 ** (dice.chance() * 3 - 3))
+    scene.close(client)
+    assert scene.world.block(lambda: making.ended, 1.0), "create_table_view() outlives its client"
+    making.result()
+
+
 def viewing(scene: Scene) -> None:
     with compaction(scene) as compacted:
         story = Story(scene, compacted)
@@ -348,6 +364,9 @@ def viewing(scene: Scene) -> None:
             story.writers += [scene.world.spawn(lambda log=log: write(story, writer, log)) for log in story.logs]  # type: ignore[misc]
             viewers = [Viewer(story, clients[number % 2], number) for number in range(1 + scene.dice.below(3))]
             callers = [*story.writers, *(viewer.caller for viewer in viewers)]
+            if scene.dice.happens(0.3):
+                client = scene.client()
+                callers.append(scene.world.spawn(lambda: leave_early(story, client)))
             scene.world.block(lambda: all(caller.ended for caller in callers))
             for caller in callers:
                 caller.result()
