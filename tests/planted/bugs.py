@@ -93,6 +93,8 @@ BUGS: Final = (
         "the single partition is chosen anew for each message"),
     Bug(BATCHING, "    ends = sorted({*alone, len(sizes)})", "    ends = [len(sizes)]",
         "a message that needs an entry of its own is batched"),
+    Bug(IDENTITY, "self.schema_version = answer.schema_version", "self.schema_version = self.schema_version or answer.schema_version",
+        "a producer keeps the version of its schema, of which there is a new one"),
     # Permits.
     Bug(PERMITS, "        self.at_broker = 0\n        if generation != self.generation:", "        if generation != self.generation:",
         "permits of a lost connection still count"),

@@ -35,6 +35,7 @@ from tests.scenarios.test_repeated_chunks import repeating
 from tests.scenarios.test_resuming import resuming
 from tests.scenarios.test_retries import procrastinating
 from tests.scenarios.test_routing import routing
+from tests.scenarios.test_schema_changes import changing
 from tests.scenarios.test_schemas import knowing
 from tests.scenarios.test_seeking import seeking
 from tests.scenarios.test_sending import sending
@@ -74,6 +75,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("chunking", chunking, CHANGEABLE),
     ("refusing", refusing, CHANGEABLE),
     ("knowing schemas", knowing, CHANGEABLE),
+    ("changing schemas", changing, CHANGEABLE),
     ("viewing", viewing, CHANGEABLE),
     ("reading with options", reading_with_options, CHANGEABLE),
 )

@@ -145,6 +145,8 @@ class Regular:
         self._registry = registry
         self._dice = Dice(scene.world.seed, "regular")
         self._values: list[Any] = []
+        self._settled_from: int | None = None
+        """The first value that was sent by a producer that has connected since the last change."""
         self._is_done = False
 
     def start(self) -> list[Caller]:
@@ -171,11 +173,21 @@ class Regular:
             )
         )
         futures = []
-        while not self._registry.is_settled or len(futures) < 3:
+
+        def send() -> None:
             number = len(self._values)
             self._values.append(RECORDS.value(version, number))
             futures.append(producer.send_async(self._values[number], properties={"number": str(number)}))
+
+        while not self._registry.is_settled:
+            send()
             scene.sleep(10.0 ** (dice.chance() * 2 - 1))
+        reconnects = producer.stats().reconnects
+        scene.world.faults.cut()
+        scene.world.block(lambda: producer.stats().reconnects > reconnects and producer.is_connected())
+        self._settled_from = len(self._values)
+        for _ in range(3):
+            send()
         for future in futures:
             scene.world.block(future)
         assert all(future.exception() is None for future in futures)
@@ -196,6 +208,8 @@ class Regular:
             if "number" in message.properties():
                 number = int(message.properties()["number"])
                 self._check(message, self._values[number], version)
+                if self._settled_from is not None and number >= self._settled_from:
+                    assert self._registry.has(message.schema_version().encode("latin-1")), "it has an old version"
                 seen.add(number)
             consumer.acknowledge(message)
         consumer.close()
