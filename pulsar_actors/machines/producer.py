@@ -474,6 +474,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def _leave_cluster(self, why: str, now: float) -> Effects:
         failed = self.pending.fail_transactions()
+        self.pending.leave_cluster()
         return [*(Fail(one.token, _foreign(why)) for one in failed), TakeWaiting()]
 
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:

@@ -678,6 +678,18 @@ def test_in_another_cluster_nothing_that_is_pending_of_transactions_is_sent() ->
     assert [item.token for item in sends.items] == ["plain"]
 
 
+def test_a_message_in_chunks_is_sent_as_a_whole_to_the_cluster_that_its_topic_has_migrated_to() -> None:
+    stage = ready()
+    stage.machine.pending.reserve(1, 10)
+    stage.tell(Publish((PendingSend("a", 0, 0, 1, 10, None, frames=2),)))
+    assert stage.receipt(0, 1, 1) == []
+    stage.migrates(brokerServiceUrl="pulsar://new:6650")
+    stage.tell(LookedUp(stage.attempt, "broker-b"))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
+    effects = stage.success()
+    assert [item.next_frame for effect in effects if isinstance(effect, SendBatches) for item in effect.items] == [0]
+
+
 def test_a_transaction_of_an_earlier_cluster_is_refused_and_of_a_later_one_is_not() -> None:
     stage = waiting_again()
     assert stage.machine.foreign_error(0) is None

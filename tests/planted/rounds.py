@@ -21,13 +21,12 @@ from tests.scenarios.test_delays import delaying
 from tests.scenarios.test_everything import everything
 from tests.scenarios.test_growing import growing
 from tests.scenarios.test_idle_connections import idling
-from tests.scenarios.test_message_options import posting
 from tests.scenarios.test_key_sharing import sharing
+from tests.scenarios.test_message_options import posting
 from tests.scenarios.test_non_persistent import unkept
 from tests.scenarios.test_patterns import gathering
 from tests.scenarios.test_pausing import pausing
 from tests.scenarios.test_priorities import taking_over
-from tests.scenarios.test_reading import reading
 from tests.scenarios.test_readers import reading_with_options
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming

@@ -311,8 +311,16 @@ class PendingMessages(Generic[T]):
         self.unbind()
         self._connection = connection
         for item in self._waiting:
-            if item.frames > 1 and item.writes and item.highest_sequence_id <= last_sequence_id:
-                item.message_ids = (STORED_BEFORE,) * (item.frames - 1)
+            if item.frames > 1 and item.writes:
+                if item.highest_sequence_id <= last_sequence_id:
+                    item.message_ids = (STORED_BEFORE,) * (item.frames - 1)
+                elif STORED_BEFORE in item.message_ids:
+                    item.message_ids = ()  # the broker of another cluster, or one that drops repeats no more
+
+    def leave_cluster(self) -> None:
+        """Have messages in chunks written from their start: those chunks that are stored are in another cluster."""
+        for item in self._waiting:
+            item.message_ids = ()
 
     def unbind(self) -> None:
         """Note that the connection is lost: all items wait again. They may still time out."""

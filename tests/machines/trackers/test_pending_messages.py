@@ -202,6 +202,18 @@ def test_last_chunks_that_are_dropped_as_duplicates_overtake_those_that_are_stor
     assert queue.used == (0, 0)
 
 
+def test_a_message_of_which_some_chunks_are_in_another_cluster_is_written_from_its_start() -> None:
+    queue = _queue()
+    _add(queue, "large", 5, frames=3)
+    queue.bind(1)
+    queue.take_unwritten()
+    queue.receipt(1, 5, (3, 0))
+    queue.unbind()
+    queue.leave_cluster()
+    queue.bind(2)
+    assert [item.next_frame for item in queue.take_unwritten()] == [0]
+
+
 @pytest.mark.parametrize("receipt", [(-1, -1), (3, 9)], ids=["as expected", "of a broker that has forgotten it"])
 def test_of_a_message_that_the_broker_has_only_the_last_chunk_is_written_again(receipt: tuple[int, int]) -> None:
     queue = _queue()
@@ -211,7 +223,13 @@ def test_of_a_message_that_the_broker_has_only_the_last_chunk_is_written_again(r
     assert [item.next_frame for item in queue.take_unwritten()] == [0, 0], "they have never been written"
     queue.bind(2, last_sequence_id=5)
     assert [item.next_frame for item in queue.take_unwritten()] == [2, 0]
-    assert queue.receipt(2, 5, receipt).message_ids[-1] == (-1, -1)
+    queue.bind(3, last_sequence_id=-1)
+    assert [item.next_frame for item in queue.take_unwritten()] == [0, 0], "the next broker does not have them"
+    queue.bind(2, last_sequence_id=5)
+    queue.take_unwritten()
+    stored = queue.receipt(2, 5, receipt)
+    assert isinstance(stored, StoredSend)
+    assert stored.message_ids[-1] == (-1, -1)
     assert queue.receipt(2, 6, (3, 10)) == ReceiptVerdict.CHUNK
 
 

@@ -66,6 +66,8 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
             sent.written = False
             if sent.ever and sent.item.frames > 1 and sent.item.highest_sequence_id <= known:
                 sent.receipts = [STORED_BEFORE] * (sent.item.frames - 1)
+            elif STORED_BEFORE in sent.receipts:
+                sent.receipts = []
 
     @precondition(lambda self: self.bound)
     @rule()
