@@ -242,12 +242,12 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         """Send the acknowledgements that waited for a connection, and grant the room of the whole queue."""
         acks = self._acks.handle(event, now)
         self.trackers.chunks.rebound()
-        return [*acks, *self._flow(self.trackers.permits.subscribed(self.generation)), *self._watch(now)]
+        return [*acks, *self._flow(self.trackers.permits.subscribed(self.generation), now), *self._watch(now)]
 
     def seek_while_bound(self, event: Sought, now: float) -> Effects:
         """Start again at the target with the same binding: the broker did not close the consumer."""
         sought = self.seek(event, now)
-        return [*sought, *self._flow(self.trackers.permits.cleared(self.generation))]
+        return [*sought, *self._flow(self.trackers.permits.cleared(self.generation), now)]
 
     def seek(self, event: Sought, now: float) -> Effects:
         """Start again at the target. All data about earlier messages is void."""
@@ -272,6 +272,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         permits = self.trackers.permits
         permits.arrived(self.generation, outcome.arrived)
         due = permits.returned(self.generation, outcome.returned)
+        if permits.at_broker <= 0:
+            self.trackers.chunks.pause(now)
         queued: Effects = [QueueEntries(tuple(outcome.deliver))] if outcome.deliver else []
         if self.is_reader:
             queued = [*_skipped(outcome), *queued, *_passed(outcome)]
@@ -279,9 +281,9 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         judged = self._acknowledge_judged(outcome, now) if outcome.corrupt or outcome.acknowledge else ()
         gone = outcome.passed is not None and self.trackers.chunks.came_up_to(outcome.passed)
         if not (gone or outcome.has_chunks):  # other entries set no deadline, and let no acknowledgement go on
-            return [*queued, *dead, *judged, *self._flow(due)]
+            return [*queued, *dead, *judged, *self._flow(due, now)]
         held = [AcksHeld()] if self.trackers.is_waiting_for_chunks else []
-        return [*queued, *dead, *judged, *self._flow(due), *self._watch(now), *held]
+        return [*queued, *dead, *judged, *self._flow(due, now), *self._watch(now), *held]
 
     def return_permits(self, event: HandedOut, now: float) -> Effects:
         """Grant new permits once half of the queue is free, and start acknowledgement timeouts."""
@@ -295,7 +297,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         read: Effects = []
         if self.is_reader and event.message_ids:
             read = self._acks.handle(AcknowledgeHandedOut(event.generation, event.message_ids[-1]), now)
-        flow = self._flow(self.trackers.permits.handed_out(event.generation, event.messages))
+        flow = self._flow(self.trackers.permits.handed_out(event.generation, event.messages), now)
         return [*read, *flow, *self._watch(now)]
 
     def note_served(self, event: HandedOut, now: float) -> Effects:
@@ -312,7 +314,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def free_discarded(self, event: MessagesDiscarded | EntryUndecryptable, now: float) -> Effects:
         """Grant new permits once half of the queue is free."""
-        return self._flow(self.trackers.permits.returned(event.generation, event.messages))
+        return self._flow(self.trackers.permits.returned(event.generation, event.messages), now)
 
     def comes_after_seek(self, event: EntryCorrupt | DeadLetterSent | DeadLetterFailed, now: float) -> bool:
         """Return whether acknowledgements of the entry still count: there was no seek since."""
@@ -321,7 +323,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def refuse_corrupt(self, event: EntryCorrupt, now: float) -> Effects:
         """Acknowledge the entry at once, with its validation error, and return its permits."""
         acked = self._acks.handle(AcknowledgeCorrupt((event.entry,), event.validation_error), now)
-        return [*acked, *self._flow(self.trackers.permits.returned(event.generation, event.messages))]
+        return [*acked, *self._flow(self.trackers.permits.returned(event.generation, event.messages), now)]
 
     def comes_again(self, event: EntryUndecryptable, now: float) -> bool:
         """Return whether the entry is still held here and will be redelivered: the queue was not cleared since."""
@@ -341,7 +343,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def ask_for_one(self, event: ReceiverWaits, now: float) -> Effects:
         """Request a message, if the queue prefetches none."""
-        return self._flow(self.trackers.permits.add_waiting_and_grant())
+        return self._flow(self.trackers.permits.add_waiting_and_grant(), now)
 
     def note_waiting(self, event: ReceiverWaits, now: float) -> Effects:
         """Count the caller, for the permits of the next binding."""
@@ -398,7 +400,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         given_up = set(self._entries(one.message_id for one in dead))
         again = self._ask_again([entry for entry in due if entry not in given_up], now)
         requested = [RedeliveryRequested(tuple(nacked), tuple(late))] if due else []
-        flow = self._return_held(held)
+        flow = self._return_held(held, now)
         return [*([SendToDeadLetters(dead)] if dead else []), *acked, *again, *requested, *flow, *self._watch(now)]
 
     def acknowledge_dead_letter(self, event: DeadLetterSent, now: float) -> Effects:
@@ -422,10 +424,10 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
             self.trackers.dead_letters.failed(event.message_id.position)
         return []
 
-    def _return_held(self, held: Sequence[HeldPermits]) -> Effects:
+    def _return_held(self, held: Sequence[HeldPermits], now: float) -> Effects:
         """Return the permits of undecryptable entries, which come again with new ones."""
         returned = self.trackers.permits.returned
-        return [effect for generation, count in held for effect in self._flow(returned(generation, count))]
+        return [effect for generation, count in held for effect in self._flow(returned(generation, count), now)]
 
     def _watch(self, now: float) -> Effects:
         """Ensure the timer for the next redelivery."""
@@ -481,7 +483,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
 
     def _redeliver_all(self, request: RedeliverAll, now: float) -> Effects:
         cleared, acks = self._begin_epoch(request), self._acks.handle(FlushAcks(), now)
-        flow = self._flow(self.trackers.permits.cleared(self.generation))
+        flow = self._flow(self.trackers.permits.cleared(self.generation), now)
         return [cleared, *acks, self._send_redeliver([], self.generation.epoch), *flow]
 
     def _begin_epoch(self, request: RedeliverAll) -> ClearQueue:
@@ -496,10 +498,13 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def _entries(self, message_ids: Iterable[MessageId]) -> Iterator[EntryKey]:
         return (entry for one in message_ids for entry in self.trackers.chunks.chunks_of(one))
 
-    def _flow(self, permits: int) -> Sequence[SendConsumerCommand]:
+    def _flow(self, permits: int, now: float) -> Effects:
         """Grant permits, in as many commands as necessary."""
+        if not permits:
+            return ()
         parts = (min(permits - granted, MOST_PERMITS) for granted in range(0, permits, MOST_PERMITS))
-        return [SendConsumerCommand(CommandFlow(consumer_id=self._consumer_id, messagePermits=part)) for part in parts]
+        flow = [SendConsumerCommand(CommandFlow(consumer_id=self._consumer_id, messagePermits=part)) for part in parts]
+        return [*flow, *self._watch(now)] if self.trackers.chunks.resume(now) else flow
 
     def _send_redeliver(self, ids: Sequence[MessageIdData], epoch: int | None) -> SendConsumerCommand:
         consumer_id = self._consumer_id

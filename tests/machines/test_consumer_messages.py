@@ -90,6 +90,20 @@ def test_chunks_whose_message_is_never_finished_are_acknowledged_in_the_end() ->
     assert [ack.message_id[0].entryId for ack in driven.said(CommandAck)] == [0]
 
 
+def test_chunks_do_not_expire_while_their_message_cannot_go_on_as_the_queue_is_full() -> None:
+    driven = ready(queue_size=4)
+    driven.receive(*(incoming(entry) for entry in range(3)), chunk(3, 0))
+    assert RedeliveryDue not in driven.timers
+    (queued,) = driven.did(QueueEntries)
+    driven.now += 1000.0
+    for one in queued.entries:
+        driven.tell(HandedOut(driven.generation, 1, (one.message_id,)))
+    assert driven.said(CommandFlow)
+    assert driven.timers[RedeliveryDue].delay == 60.0
+    driven.receive(chunk(4, 1))
+    assert driven.did(QueueEntries)
+
+
 def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
     driven = ready()
     for turn in range(1, 50):

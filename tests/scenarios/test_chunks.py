@@ -129,7 +129,10 @@ class Chunking:
             negative_ack_redelivery_delay_ms=200,
         )
         self.consumers.append(consumer)
+        rests = Dice(scene.world.seed, f"rests of {name}")
         while not scene.is_over:
+            if rests.happens(0.02):
+                scene.sleep(2 * EXPIRY)  # the queue fills, maybe in the middle of a message
             try:
                 message = consumer.receive((30, 500)[dice.below(2)])
             except Timeout:

@@ -18,7 +18,9 @@ unless something was lost or sent twice:
 
 An incomplete message must not stay for ever. None is kept longer than `expiry` seconds (0: no limit), and no more than
 `max_pending` are kept (0: no limit). When there is no room, the *new* message is refused and redelivered later.
-A message that begins again in a redelivery of everything is as old as before.
+A message that begins again in a redelivery of everything is as old as before. It does not age while the broker has no
+permits (`pause`): a program that receives nothing for a long time lets the queue fill, often in the middle of a
+message, and the other chunks must wait, too.
 Dropping the oldest instead could go on without end: with more than `max_pending` messages interleaved, each would be
 dropped before its last chunk came. The oldest is dropped in two cases only: with `auto_ack_oldest`, by which the user
 accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its producer may have died.
@@ -172,8 +174,8 @@ class ChunkedMessages:
     """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
 
     __slots__ = (
-        "_dropped", "_finished", "_in_transactions", "_overtaken", "_pending", "auto_ack_oldest", "expiry",
-        "max_pending", "max_size", "ordered",
+        "_dropped", "_finished", "_in_transactions", "_overtaken", "_paused_at", "_pending", "auto_ack_oldest",
+        "expiry", "max_pending", "max_size", "ordered",
     )  # fmt: skip
 
     def __init__(
@@ -197,6 +199,7 @@ class ChunkedMessages:
         self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
         self._in_transactions: dict[EntryKey, tuple[EntryKey, ...]] = {}
+        self._paused_at: float | None = None
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
         """Add a chunk, and return its outcome."""
@@ -456,17 +459,32 @@ class ChunkedMessages:
         """Return whether an entry is the first chunk of a message that was dropped here and will be redelivered."""
         return entry in self._dropped
 
+    def pause(self, now: float) -> None:
+        """Let no message age: the broker has no permits, so no chunk can come."""
+        if self._paused_at is None:
+            self._paused_at = now
+
+    def resume(self, now: float) -> bool:
+        """Let messages age again: the broker has got permits. Return whether there are any."""
+        if self._paused_at is None:
+            return False
+        rested, self._paused_at = now - self._paused_at, None
+        for _, incomplete in self._all_incomplete():
+            incomplete.since += rested
+            incomplete.latest += rested
+        return bool(self._pending or self._overtaken)
+
     def expire(self, now: float) -> list[MessageId]:
         """Drop messages that have been incomplete for too long, and return their chunks, to be acknowledged."""
         expired: list[MessageId] = []
-        for incomplete in (self._pending, self._overtaken) if self.expiry else ():
+        for incomplete in (self._pending, self._overtaken) if self.expiry and self._paused_at is None else ():
             while incomplete and next(iter(incomplete.values())).since + self.expiry <= now:
                 expired += incomplete.popitem(last=False)[1].ids
         return expired
 
     def next_expiry(self) -> float | None:
         """Return the time at which the oldest incomplete message expires."""
-        if not self.expiry:
+        if not self.expiry or self._paused_at is not None:
             return None
         oldest = [next(iter(incomplete.values())) for incomplete in (self._pending, self._overtaken) if incomplete]
         return min((one.since + self.expiry for one in oldest), default=None)

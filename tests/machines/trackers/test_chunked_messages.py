@@ -103,6 +103,18 @@ def test_an_overtaken_message_of_which_nothing_comes_any_more_expires_like_other
     assert chunks.next_expiry() is None
 
 
+def test_no_message_ages_while_no_chunk_can_come() -> None:
+    chunks = with_overtaken()
+    chunks.pause(10.0)
+    chunks.pause(20.0)
+    assert chunks.next_expiry() is None
+    assert chunks.expire(1e6) == []
+    assert chunks.resume(1010.0)
+    assert not chunks.resume(1020.0)
+    assert chunks.next_expiry() == 1060.0
+    assert chunks.expire(1060.0) == [at(0), at(1)]
+
+
 def test_overtaken_messages_that_come_again_keep_out_no_other_either() -> None:
     chunks = with_overtaken()
     chunks.drop_unfinished(is_lost=True)
