@@ -453,7 +453,7 @@ class Client(Closeable):
             A time that is added to `unacked_messages_timeout_ms`, and that grows with the number of redeliveries.
         expire_time_of_incomplete_chunked_message_ms = 60000
             Milliseconds after which the chunks of an incomplete message are acknowledged unread; 0: never. Until then
-            a cumulative acknowledgement ends before them.
+            a cumulative acknowledgement ends before them. The time stands still while the receiver queue is full.
         priority_level = 0
             Consumers with the lowest level come first. Shared: they get messages as long as they have permits.
             Failover: one of them is the active consumer.

@@ -272,8 +272,6 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         permits = self.trackers.permits
         permits.arrived(self.generation, outcome.arrived)
         due = permits.returned(self.generation, outcome.returned)
-        if permits.at_broker <= 0:
-            self.trackers.chunks.pause(now)
         queued: Effects = [QueueEntries(tuple(outcome.deliver))] if outcome.deliver else []
         if self.is_reader:
             queued = [*_skipped(outcome), *queued, *_passed(outcome)]
@@ -499,12 +497,15 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return (entry for one in message_ids for entry in self.trackers.chunks.chunks_of(one))
 
     def _flow(self, permits: int, now: float) -> Effects:
-        """Grant permits, in as many commands as necessary."""
-        if not permits:
-            return ()
+        """Grant permits, in as many commands as necessary. After a large batch, the broker may still have none."""
+        goes_on = False
+        if self.trackers.permits.at_broker <= 0:
+            self.trackers.chunks.pause(now)
+        else:
+            goes_on = self.trackers.chunks.resume(now)
         parts = (min(permits - granted, MOST_PERMITS) for granted in range(0, permits, MOST_PERMITS))
         flow = [SendConsumerCommand(CommandFlow(consumer_id=self._consumer_id, messagePermits=part)) for part in parts]
-        return [*flow, *self._watch(now)] if self.trackers.chunks.resume(now) else flow
+        return [*flow, *self._watch(now)] if goes_on else flow
 
     def _send_redeliver(self, ids: Sequence[MessageIdData], epoch: int | None) -> SendConsumerCommand:
         consumer_id = self._consumer_id

@@ -104,6 +104,17 @@ def test_chunks_do_not_expire_while_their_message_cannot_go_on_as_the_queue_is_f
     assert driven.did(QueueEntries)
 
 
+def test_chunks_do_not_expire_after_a_batch_for_which_there_were_not_enough_permits() -> None:
+    driven = ready(queue_size=4)
+    driven.receive(chunk(0, 0), incoming(1, batch=20))
+    driven.now += 1000.0
+    driven.tell(HandedOut(driven.generation, 2, ()))
+    assert driven.said(CommandFlow), "but the broker has still none"
+    assert RedeliveryDue not in driven.timers
+    driven.tell(HandedOut(driven.generation, 18, ()))
+    assert driven.timers[RedeliveryDue].delay == 60.0
+
+
 def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
     driven = ready()
     for turn in range(1, 50):

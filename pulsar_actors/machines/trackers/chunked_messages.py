@@ -16,20 +16,20 @@ unless something was lost or sent twice:
   comes in order there, so the missing chunk is before the start, or was acknowledged. In both cases there is one
   exception, a message whose first chunks were dropped here: they will be redelivered.
 
-An incomplete message must not stay for ever. None is kept longer than `expiry` seconds (0: no limit), and no more than
+An incomplete message must not stay for ever. It expires after `expiry` seconds (0: never), and no more than
 `max_pending` are kept (0: no limit). When there is no room, the *new* message is refused and redelivered later.
-A message that begins again in a redelivery of everything is as old as before. It does not age while the broker has no
-permits (`pause`): a program that receives nothing for a long time lets the queue fill, often in the middle of a
-message, and the other chunks must wait, too.
+A message that begins again in a redelivery of everything is as old as before. Nothing ages while the broker has no
+permits (`pause`): a program that is slow, or rests, lets the queue fill, often in the middle of a message, and the
+other chunks must wait, too.
 Dropping the oldest instead could go on without end: with more than `max_pending` messages interleaved, each would be
 dropped before its last chunk came. The oldest is dropped in two cases only: with `auto_ack_oldest`, by which the user
 accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its producer may have died.
 
 Many messages may stay incomplete at once. After a lost connection a producer sends again all that has no receipt. On a
 topic with deduplication the broker drops the last chunk of each message that it has, and only that one. What it stores
-of them must not keep out what comes next. So a message whose producer has begun a later one takes no room, if room is
-needed: its payload is dropped, and its entries wait for `expiry` as before. If another chunk of it comes all the same,
-all of them are redelivered, and that message keeps its room then.
+of them must not keep out what comes next. So when there is no room, those messages give theirs up whose producer has
+begun one that is later and incomplete, too: the payload is dropped, and the entries wait for `expiry` as before. If
+another chunk of such a message comes all the same, all of them are redelivered, and it keeps its room then.
 
 Chunks are redelivered only after a delay (`set_aside` in `negative_acks_tracker.py`). At once, there would probably
 still be too many incomplete messages. In an ordered subscription everything behind them would come again, too. There,
@@ -132,8 +132,8 @@ class ChunkOutcome:
 class _Pending:
     """An incomplete message. `dropped` is set if its chunks come again, maybe one by one.
 
-    It is `overtaken` when its producer has begun a later one, and its room was needed: then it has no `chunks`. That
-    was wrong once if it `keeps_room`.
+    It is `overtaken` when its producer has begun a later one, and its room was needed: then it has no `chunks`. It
+    `keeps_room` if another chunk of it came after that.
     """
 
     producer: str
@@ -162,6 +162,11 @@ class _Dropped(NamedTuple):
     begun: float | None = None
     is_awaited: bool = False
     keeps_room: bool = False
+
+    def later(self, seconds: float) -> "_Dropped":
+        """Return the same as if it had happened so many seconds later."""
+        begun = None if self.begun is None else self.begun + seconds
+        return self._replace(since=self.since + seconds, begun=begun)
 
 
 def known_entries(message_id: MessageId) -> tuple[EntryKey, ...]:
@@ -270,11 +275,13 @@ class ChunkedMessages:
                 self._drop(chunk.uuid, now)
                 outcome.redeliver_later += (one for one in other.ids if one != chunk.message_id)
             outcome.redeliver_later.append(chunk.message_id)
-            self._remember(first, _Dropped(chunk.uuid, now))
+            before = self._dropped.get(first) or _Dropped(chunk.uuid, now)
+            self._remember(first, before._replace(since=now, is_awaited=False))
             return outcome
         if other is not None and other.ids[0] != chunk.message_id:
             if first < other.ids[0].position or self._comes_one_by_one(other, now):
-                self._drop(chunk.uuid, now)
+                # If a chunk of both is lost, they must not be dropped for each other for ever.
+                self._drop(chunk.uuid, now if other.dropped is None else other.dropped.since)
                 outcome.redeliver_later += other.ids
             else:
                 outcome.acknowledge += other.ids
@@ -329,14 +336,10 @@ class ChunkedMessages:
         """Return whether chunks that are missing may still be redelivered, because they were dropped here."""
         return not self.ordered and pending.dropped is not None and self._is_expected(pending.dropped, now)
 
-    def _drop(self, uuid: str, now: float) -> None:
-        """Drop a message whose first chunks will be redelivered, and remember since when that happens.
-
-        Or else two messages with one uuid, of which a chunk of each is lost, would be dropped for each other for ever.
-        """
+    def _drop(self, uuid: str, since: float) -> None:
+        """Drop a message whose first chunks will be redelivered, and remember that."""
         pending = self._take(uuid)
         if pending is not None:
-            since = now if pending.dropped is None else pending.dropped.since
             keeps_room = pending.overtaken or pending.keeps_room
             self._remember(pending.ids[0].position, _Dropped(uuid, since, keeps_room=keeps_room))
 
@@ -472,6 +475,9 @@ class ChunkedMessages:
         for _, incomplete in self._all_incomplete():
             incomplete.since += rested
             incomplete.latest += rested
+            if incomplete.dropped is not None:
+                incomplete.dropped = incomplete.dropped.later(rested)
+        self._dropped = {first: one.later(rested) for first, one in self._dropped.items()}
         return bool(self._pending or self._overtaken)
 
     def expire(self, now: float) -> list[MessageId]:

@@ -315,7 +315,7 @@ class PendingMessages(Generic[T]):
                 if item.highest_sequence_id <= last_sequence_id:
                     item.message_ids = (STORED_BEFORE,) * (item.frames - 1)
                 elif STORED_BEFORE in item.message_ids:
-                    item.message_ids = ()  # the broker of another cluster, or one that drops repeats no more
+                    item.message_ids = ()  # it drops repeats no more, or could not write the message after all
 
     def leave_cluster(self) -> None:
         """Have messages in chunks written from their start: those chunks that are stored are in another cluster."""

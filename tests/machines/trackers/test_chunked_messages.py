@@ -115,6 +115,47 @@ def test_no_message_ages_while_no_chunk_can_come() -> None:
     assert chunks.expire(1060.0) == [at(0), at(1)]
 
 
+def test_what_was_dropped_does_not_age_either_while_no_chunk_can_come() -> None:
+    chunks = assembly(ordered=True)
+    chunks.add(chunk(0, 0), 0.0)
+    chunks.pause(0.0)
+    chunks.drop_unfinished(is_lost=False)
+    chunks.resume(1000.0)
+    chunks.add(chunk(0, 0), 1001.0)
+    assert chunks.next_expiry() == 1060.0
+
+    full = assembly(max_pending=1)
+    full.add(chunk(0, 0, "other"), 0.0)
+    full.add(chunk(1, 0), 0.0)
+    full.pause(0.0)
+    full.resume(1000.0)
+    assert full.add(chunk(2, 1, age=999.0), 1001.0) == ChunkOutcome(redeliver_later=[at(2)])
+
+
+def test_a_message_that_was_overtaken_after_it_had_been_set_aside_is_given_its_time_again() -> None:
+    chunks = assembly(max_pending=2)
+    add(chunks, chunk(0, 0, "q"), chunk(1, 0, "r"))
+    parts = [of_producer(10 + chunk_id, chunk_id, 0, "p") for chunk_id in range(3)]
+    assert [chunks.add(part, 0.0).redeliver_later for part in parts] == [[part.message_id] for part in parts]
+    add(chunks, chunk(2, 1, "q"), chunk(3, 2, "q"), chunk(4, 1, "r"), chunk(5, 2, "r"))
+    chunks.add(of_producer(20, 0, 1, "p"), 1.0)
+    chunks.add(parts[0], 60.1)
+    chunks.add(chunk(30, 0, "s"), 60.1)  # there was no room for it
+    assert chunks.add(parts[1], 60.1).redeliver_later == [at(10), at(11)]
+    old = parts[2]._replace(age=999.0)
+    assert chunks.add(old, 60.1).redeliver_later == [at(12)]
+
+
+def test_a_message_that_keeps_its_room_still_does_so_after_it_was_refused() -> None:
+    chunks = with_overtaken()
+    again = [of_producer(0, 0, 0), of_producer(1, 1, 0), of_producer(6, 2, 0)]
+    add(chunks, again[2], chunk(7, 0, "x"), of_producer(8, 0, 0, "y"))
+    assert add(chunks, again[0]).redeliver_later == [at(0)], "there is no room"
+    chunks.expire(64.0)
+    add(chunks, again[0], of_producer(9, 0, 8), of_producer(10, 0, 9))
+    assert add(chunks, *again[1:]).assembled is not None
+
+
 def test_overtaken_messages_that_come_again_keep_out_no_other_either() -> None:
     chunks = with_overtaken()
     chunks.drop_unfinished(is_lost=True)
