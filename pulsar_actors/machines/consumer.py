@@ -139,7 +139,8 @@ ROWS: Final = (
     Row(QueryFailed,           FINDING_START,   READY,           "leaves_latest_unresolved", "announce"),
     Row(FirstCreationTimedOut, FINDING_START,   CLOSING,         None,                       "give_up_asking"),
     Row(LastMessageIdAnswered, READY,           INTERNAL,        "resolves_latest",          "resolve_latest"),
-    Row(ActiveConsumerChanged, (SUBSCRIBING, *STATES.registered), INTERNAL, None,            "notify_activity"),
+    Row(ActiveConsumerChanged, (SUBSCRIBING, *STATES.registered), INTERNAL, "is_passed_over", "leave_the_rest"),
+    Row(ActiveConsumerChanged, (SUBSCRIBING, *STATES.registered), INTERNAL, None,             "notify_activity"),
 
     # A seek or an unsubscribe.
     Row(BrokerClosed,          READY,           SEEKING_UNBOUND, "a_seek_is_sent",           "await_seek"),
@@ -325,6 +326,15 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     def notify_activity(self, event: ActiveConsumerChanged, now: float) -> Effects:
         """Tell the listener if the consumer is the active one."""
         return [NotifyActiveConsumerChange(event.is_active)]
+
+    def is_passed_over(self, event: ActiveConsumerChanged, now: float) -> bool:
+        """Return whether another consumer is the active one."""
+        return not event.is_active
+
+    def leave_the_rest(self, event: ActiveConsumerChanged, now: float) -> Effects:
+        """Drop incomplete messages, of which all chunks come to the active consumer. Tell the listener."""
+        self.messages.trackers.chunks.drop_unfinished(is_lost=True)
+        return self.notify_activity(event, now)
 
     # A seek or an unsubscribe.
 

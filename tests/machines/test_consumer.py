@@ -423,6 +423,19 @@ def test_a_change_of_the_active_consumer_is_passed_on_even_before_the_subscribe_
     assert driven.tell(ActiveConsumerChanged(1, is_active=True)) == [NotifyActiveConsumerChange(is_active=True)]
 
 
+def test_a_consumer_that_is_not_the_active_one_any_more_leaves_incomplete_messages_to_the_active_one() -> None:
+    driven = ready(ordered=True)
+    parts = [incoming(at, chunk_id=at, uuid="u", num_chunks_from_msg=2, total_chunk_msg_size=14) for at in (0, 1)]
+    driven.receive(parts[0])
+    driven.tell(ActiveConsumerChanged(1, is_active=False))
+    driven.fire(RedeliveryDue)
+    driven.tell(AcksDue())
+    assert driven.said(CommandAck) == [], "they are not its own to acknowledge"
+    driven.tell(ActiveConsumerChanged(1, is_active=True))
+    driven.receive(*parts)
+    assert entries(driven) == [1]
+
+
 # Acknowledgements.
 
 
