@@ -176,7 +176,7 @@ BUGS: Final = (
     Bug(CHUNKS, 'return AssembledMessage(message_id, b"".join([one.payload for one in chunks]))',
         'return AssembledMessage(message_id, b"".join([one.payload for one in chunks[:-1]]))', "the last chunk is left out"),
     Bug(CHUNKS, "            outcome.permits = 0\n", "", "the last chunk gives a permit back too many"),
-    Bug(CHUNKS, "        self._give_up_overtaken(chunk)\n", "", "chunks that will never be complete keep others out"),
+    Bug(CHUNKS, "elif not self._give_up_overtaken(chunk):", "else:", "chunks that will never be complete keep others out"),
     Bug(MESSAGES, "            self.trackers.chunks.pause(now)\n", "            pass\n",
         "chunks expire while the queue is full, and the rest of their message cannot come"),
     Bug(SEND_QUEUE, "            del self.buffer[: 2 * count]", "            del self.buffer[:]",

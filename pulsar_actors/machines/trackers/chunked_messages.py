@@ -27,9 +27,9 @@ accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its
 
 Many messages may stay incomplete at once. After a lost connection a producer sends again all that has no receipt. On a
 topic with deduplication the broker drops the last chunk of each message that it has, and only that one. What it stores
-of them must not keep out what comes next. So when there is no room, those messages give theirs up whose producer has
-begun one that is later and incomplete, too: the payload is dropped, and the entries wait for `expiry` as before. If
-another chunk of such a message comes all the same, all of them are redelivered, and it keeps its room then.
+of them must not keep out what comes next. So when there is no room, the oldest message gives its room up whose producer
+has begun one that is later and incomplete, too: the payload is dropped, and the entries wait for `expiry` as before. If
+another chunk of it comes all the same, all of them are redelivered, and it keeps its room then.
 
 Chunks are redelivered only after a delay (`set_aside` in `negative_acks_tracker.py`). At once, there would probably
 still be too many incomplete messages. In an ordered subscription everything behind them would come again, too. There,
@@ -304,33 +304,31 @@ class ChunkedMessages:
         """Check whether another message may begin, and make room if something may be dropped."""
         if not self.max_pending or len(self._pending) < self.max_pending:
             return True
-        self._give_up_overtaken(chunk)
-        if len(self._pending) < self.max_pending:
-            return True
         uuid, oldest = next(iter(self._pending.items()))
         if self.auto_ack_oldest:
             del self._pending[uuid]
             outcome.acknowledge += oldest.ids
-        elif now - oldest.latest > STALLED_AFTER:
+        elif not self._give_up_overtaken(chunk):
+            if now - oldest.latest <= STALLED_AFTER:
+                return False
             self._drop(uuid, now)
             outcome.redeliver_later += oldest.ids
-        else:
-            return False
         return True
 
-    def _give_up_overtaken(self, new: Chunk) -> None:
-        """Let go of the payloads whose producers have begun a later message since, behind them."""
-        begun = [(one.producer, one.sequence_id, one.ids[0].position) for one in self._pending.values()]
-        begun.append((new.producer, new.sequence_id, new.message_id.position))
-        for uuid, one in list(self._pending.items()):
-            first = one.ids[0].position
-            if not one.keeps_room and any(
-                producer == one.producer and sequence_id > one.sequence_id and entry > first
-                for producer, sequence_id, entry in begun
-            ):
+    def _give_up_overtaken(self, new: Chunk) -> bool:
+        """Let go of the payload of the oldest message whose producer has begun a later one since, behind it."""
+        latest = {new.producer: (new.sequence_id, new.message_id.position)}
+        for one in self._pending.values():
+            begun = one.sequence_id, one.ids[0].position
+            latest[one.producer] = max(latest.get(one.producer, begun), begun)
+        for uuid, one in self._pending.items():
+            sequence_id, first = latest[one.producer]
+            if not one.keeps_room and one.sequence_id < sequence_id and one.ids[0].position < first:
                 one.overtaken = True
                 one.chunks.clear()
                 self._overtaken[uuid] = self._pending.pop(uuid)
+                return True
+        return False
 
     def _comes_one_by_one(self, pending: _Pending, now: float) -> bool:
         """Return whether chunks that are missing may still be redelivered, because they were dropped here."""

@@ -99,7 +99,7 @@ def test_an_overtaken_message_of_which_nothing_comes_any_more_expires_like_other
     chunks = with_overtaken()
     assert chunks.next_expiry() == 60.0
     assert chunks.expire(60.0) == [at(0), at(1)]
-    assert chunks.expire(64.0) == [at(4), at(5), at(2), at(3)]
+    assert chunks.expire(64.0) == [at(2), at(3), at(4), at(5)]
     assert chunks.next_expiry() is None
 
 
@@ -180,11 +180,13 @@ def test_an_overtaken_message_for_whose_return_there_is_no_room_comes_again() ->
     assert add(chunks, *again).assembled is not None
 
 
-def test_messages_of_one_producer_that_are_interleaved_come_out_whole() -> None:
+def test_of_messages_of_one_producer_that_are_interleaved_no_more_give_up_their_room_than_must() -> None:
     chunks = assembly(max_pending=2)
-    add(chunks, of_producer(0, 0, 0), of_producer(1, 0, 1))
-    assert add(chunks, of_producer(2, 1, 0), of_producer(3, 2, 0)).assembled is not None
-    assert add(chunks, of_producer(4, 1, 1), of_producer(5, 2, 1)).assembled is not None
+    add(chunks, *(of_producer(number, 0, number) for number in range(3)))
+    for number in (1, 2):
+        rest = [of_producer(3 * number + chunk_id, chunk_id, number) for chunk_id in (1, 2)]
+        assert add(chunks, *rest).assembled is not None
+    assert add(chunks, of_producer(9, 1, 0)).redeliver_later == [at(0), at(9)]
 
 
 @pytest.mark.parametrize("gone", ["connection", "seek"])
