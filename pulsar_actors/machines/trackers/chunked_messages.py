@@ -130,11 +130,7 @@ class ChunkOutcome:
 
 @dataclass(slots=True)
 class _Pending:
-    """An incomplete message. `dropped` is set if its chunks come again, maybe one by one.
-
-    It is `overtaken` when its producer has begun a later one, and its room was needed: then it has no `chunks`. It
-    `keeps_room` if another chunk of it came after that.
-    """
+    """An incomplete message. `dropped` is set if its chunks come again, maybe one by one."""
 
     producer: str
     sequence_id: int
@@ -143,11 +139,14 @@ class _Pending:
     since: float
     latest: float
     dropped: "_Dropped | None"
-    keeps_room: bool
-    overtaken: bool = False
     size: int = 0
     ids: list[MessageId] = field(default_factory=list[MessageId])
     chunks: list[Chunk] = field(default_factory=list[Chunk])
+
+    @property
+    def keeps_room(self) -> bool:
+        """True if another chunk came after it had given its room up."""
+        return self.dropped is not None and self.dropped.keeps_room
 
 
 class _Dropped(NamedTuple):
@@ -200,7 +199,7 @@ class ChunkedMessages:
         self.expiry = expiry
         self.ordered = ordered
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
-        self._overtaken: OrderedDict[str, _Pending] = OrderedDict()
+        self._overtaken: OrderedDict[str, _Pending] = OrderedDict()  # without their payloads
         self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
         self._in_transactions: dict[EntryKey, tuple[EntryKey, ...]] = {}
@@ -218,7 +217,7 @@ class ChunkedMessages:
         if chunk.chunk_id < len(pending.ids):
             known = pending.ids[chunk.chunk_id] == chunk.message_id
             return ChunkOutcome(acknowledge=[] if known else [chunk.message_id])
-        if pending.overtaken:
+        if chunk.uuid in self._overtaken:
             self._drop(chunk.uuid, now)
             return ChunkOutcome(redeliver_later=[*pending.ids, chunk.message_id])
         return self._append(chunk, pending, ChunkOutcome(), now)
@@ -296,7 +295,6 @@ class ChunkedMessages:
             since,
             now,
             dropped,
-            keeps_room=dropped is not None and dropped.keeps_room,
         )
         return self._append(chunk, pending, outcome, now)
 
@@ -324,7 +322,6 @@ class ChunkedMessages:
         for uuid, one in self._pending.items():
             sequence_id, first = latest[one.producer]
             if not one.keeps_room and one.sequence_id < sequence_id and one.ids[0].position < first:
-                one.overtaken = True
                 one.chunks.clear()
                 self._overtaken[uuid] = self._pending.pop(uuid)
                 return True
@@ -336,9 +333,10 @@ class ChunkedMessages:
 
     def _drop(self, uuid: str, since: float) -> None:
         """Drop a message whose first chunks will be redelivered, and remember that."""
+        had_given_up = uuid in self._overtaken
         pending = self._take(uuid)
         if pending is not None:
-            keeps_room = pending.overtaken or pending.keeps_room
+            keeps_room = had_given_up or pending.keeps_room
             self._remember(pending.ids[0].position, _Dropped(uuid, since, keeps_room=keeps_room))
 
     def _remember(self, first: EntryKey, dropped: _Dropped) -> None:
