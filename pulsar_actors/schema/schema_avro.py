@@ -9,7 +9,6 @@ The writer's record may have another name than the reader's: a class of Java and
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from io import BytesIO
 from types import ModuleType
 from typing import Any, cast
@@ -40,6 +39,9 @@ def fastavro_module() -> ModuleType:
 _SAFE_DEPTH = 256
 """A payload of so many bytes cannot go deeper than fastavro's compiled reader can: each level takes a byte."""
 
+
+_NAMED_RECORDS = {"return_record_name": True, "return_record_name_override": True}
+"""What fastavro's readers take for a union of records: which of them a value is."""
 
 _MAX_DEPTH = 300
 """Of values that contain values of their own kind. Much more would end the process within fastavro."""
@@ -116,14 +118,14 @@ class AvroSchema(Schema):
     def _decode(self, data: bytes, writer: "_Writer | None", stored: StoredSchema | None) -> object:
         schema, is_recursive = (self._parsed, self._is_recursive) if writer is None else writer
         own = None if writer is None else self._parsed
-        read = self._fastavro.schemaless_reader
-        if is_recursive and len(data) > _SAFE_DEPTH:
-            read = import_module("fastavro._read_py").schemaless_reader
+        options = _NAMED_RECORDS if self._is_union_of_records else {}
         try:
-            if self._is_union_of_records:
-                value = read(BytesIO(data), schema, own, return_record_name=True, return_record_name_override=True)
+            if is_recursive and len(data) > _SAFE_DEPTH:
+                from pulsar_actors.schema.deep_avro import read_deep  # noqa: PLC0415 - fastavro is an extra
+
+                value = read_deep(data, schema, own, **options)
             else:
-                value = read(BytesIO(data), schema, own)
+                value = self._fastavro.schemaless_reader(BytesIO(data), schema, own, **options)
             return value if self._load is None else self._load(value)
         except Exception as fault:  # fastavro raises whatever its conversion does
             raise undecodable(self, fault, None if stored is None else stored.version) from fault

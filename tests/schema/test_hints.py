@@ -362,3 +362,21 @@ def test_a_payload_that_goes_too_deep_raises() -> None:
     for schema in (AvroSchema(Chain), JsonSchema(Chain)):
         with pytest.raises(WrongContent):
             schema.encode(chain)
+
+
+def test_a_long_integer_in_a_payload_that_may_go_deep_is_refused_and_takes_no_time() -> None:
+    @dataclass
+    class Chain:
+        number: int
+        next: Optional["Chain"] = None
+
+    schema = AvroSchema(Chain)
+    chain = Chain(-(2**63), Chain(2**63 - 1))
+    for _ in range(140):
+        chain = Chain(-1, chain)
+    payload = schema.encode(chain)
+    assert len(payload) > 256  # shorter ones are read by the compiled fastavro
+    assert schema.decode(payload) == chain
+    for digits in (b"\xff" * 9 + b"\x02", b"\xff" * 10_000_000 + b"\x01"):
+        with pytest.raises(UndecodableMessage):
+            schema.decode(b"\x00\x02" * 130 + digits + b"\x00")
