@@ -95,7 +95,7 @@ from pulsar_actors.machines.trackers.server_errors import SendVerdict, last_fail
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import position_of
 from pulsar_actors.wire.protobuf import signed
-from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
+from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, CommandSendReceipt
 
 
 @unique
@@ -311,7 +311,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def comes_out_of_order(self, event: ReceiptsArrived, now: float) -> bool:
         """Return whether the receipt is for a later batch than the first pending one."""
-        return self.pending.skips_head(event.connection, signed(event.commands[0].sequence_id))
+        return self._skips_head(event.connection, event.commands[0])
 
     def drop_out_of_order(self, event: ReceiptsArrived, now: float) -> Effects:
         """Close the connection, which has lost a receipt, and write all batches again on a new one."""
@@ -319,7 +319,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return self._drop(ConnectionLost(f"a receipt for {sequence_id} came out of order"), now)
 
     def match_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
-        """Complete the first pending batch with each receipt, or a plain one that has overtaken transactions.
+        """Complete the first pending batch with each receipt, or one that has overtaken others.
 
         It ends at a receipt that skips batches.
         """
@@ -446,8 +446,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def drop_skipping_receipts(self, event: ReceiptsArrived, now: float) -> Effects:
         """Ignore receipts for later batches: it is too late to send the first one again. It fails as OutcomeUnknown."""
-        skips = self.pending.skips_head
-        rest = tuple(dropwhile(lambda each: skips(event.connection, signed(each.sequence_id)), event.commands))
+        rest = tuple(dropwhile(lambda each: self._skips_head(event.connection, each), event.commands))
         return [FeedRemainingReceipts(event._replace(commands=rest))] if rest else []
 
     def can_be_resent(self, event: SendRefused, now: float) -> bool:
@@ -498,6 +497,9 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
 
     def _refused(self, event: SendRefused) -> PendingSend[Any] | None:
         return self.pending.find(event.connection, signed(event.command.sequence_id))
+
+    def _skips_head(self, connection: int, receipt: CommandSendReceipt) -> bool:
+        return self.pending.skips_head(connection, signed(receipt.sequence_id), position_of(receipt.message_id))
 
     def _write(self) -> Effects:
         items = self.pending.take_unwritten()

@@ -1455,6 +1455,31 @@ def test_a_plain_message_behind_a_transaction_has_its_send_timeout_and_fails_alo
     assert len(stage.machine.pending) == 1
 
 
+def test_a_receipt_that_comes_after_the_send_timeout_of_what_overtook_a_transaction_disturbs_nothing() -> None:
+    stage = ready()
+    publish_in(stage, TransactionId(0, 0), "of a transaction")
+    stage.publish("plain")
+    assert tokens(stage.wait(SendTimeoutDue)) == ["plain"]
+    stage.publish("next")
+    assert stage.receipt(1) == []
+    assert stage.state is State.READY
+    assert [tokens(stage.receipt(sequence_id)) for sequence_id in (2, 0)] == [["next"], ["of a transaction"]]
+
+
+def test_an_old_id_that_is_sent_again_ends_with_its_own_receipt_which_overtakes_those_of_new_ones() -> None:
+    stage = ready()
+    stage.publish("a", "b")
+    stage.receipts(0, 1)
+    stage.publish("new")
+    stage.machine.pending.reserve(1, 10)
+    stage.tell(Publish((PendingSend("b again", 1, 1, 1, 10, 30.0),)))
+    assert stage.receipt(1, MINUS_ONE, MINUS_ONE) == [
+        SendsCompleted((StoredSend("b again", ((-1, -1),), 1, overtook=True),))
+    ]
+    assert tokens(stage.receipt(2)) == ["new"]
+    assert stage.machine.sequence_ids.last_published == 2
+
+
 def test_a_message_in_a_transaction_has_no_send_timeout() -> None:
     stage = ready()
     publish_in(stage, TransactionId(0, 0), "a")

@@ -31,7 +31,7 @@ from tests.scenarios.test_readers import reading_with_options
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming
 from tests.scenarios.test_repeated_chunks import repeating
-from tests.scenarios.test_resuming import resuming
+from tests.scenarios.test_resuming import doubting, resuming
 from tests.scenarios.test_retries import procrastinating
 from tests.scenarios.test_routing import routing
 from tests.scenarios.test_schema_changes import changing
@@ -77,6 +77,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("changing schemas", changing, CHANGEABLE),
     ("viewing", viewing, CHANGEABLE),
     ("reading with options", reading_with_options, CHANGEABLE),
+    ("sending lines once more", doubting, CALM),
 )
 
 

@@ -14,8 +14,10 @@ from pulsar_actors.client.client import Client
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.simulation.connection import CALM
 from pulsar_actors.simulation.scheduler import Dice
 from tests.histories.history import Place
+from tests.scenarios.disk import Disk
 from tests.scenarios.programs import in_troubles
 from tests.scenarios.scene import PARTS, PATIENCE, TOPIC, Scene, Stored, play
 
@@ -49,6 +51,9 @@ class Import:
         is_simple = self.topic == TOPIC and self.step == 1 and not self.goes_back
         self.leaves_out = is_simple and dice.happens(0.4)
         """It leaves out some ids, which are those after the last one."""
+        self.doubts = Dice(scene.world.seed, "doubts")
+        self.repeats = self.has_ids and "batching_enabled" not in self.options and self.doubts.happens(0.5)
+        """It sends a line that it has sent before once more, while others are on their way."""
         self.is_lazy = bool(self.options.get("lazy_start_partitioned_producers"))
         self.confirmed = -1
         """Up to this line, all are stored, as far as the program was told."""
@@ -124,6 +129,10 @@ class Import:
                 some = some[:1]
                 pending.append((some, producer.send_async(self.lines[number], **self._options(number))))
             number = some[-1] + 1
+            if self.repeats and not self.waits and self.doubts.happens(0.3):
+                old = self.doubts.below(number)
+                future = producer.send_async(self.lines[old], sequence_id=old * self.step)
+                pending.append((range(old, old + 1), future))
             if dice.happens(0.2):
                 self.scene.sleep(10.0 ** (dice.chance() * 3 - 3))
             pending = self._noted(pending)
@@ -193,6 +202,43 @@ def resuming(scene: Scene) -> None:
         made.check()
 
     in_troubles(scene, program, patience=3 * PATIENCE, loses_receipts=made.waits)
+
+
+def doubting(scene: Scene) -> None:
+    """Send lines that are stored once more, while the broker writes slowly: it drops them at once."""
+    dice, ids = Dice(scene.world.seed, "doubting"), list[MessageId]()
+
+    def program() -> None:
+        client = scene.client()
+        producer = client.create_producer(TOPIC, producer_name=NAME, send_timeout_millis=0, batching_enabled=False)
+        ids.append(producer.send(b"0", sequence_id=0))
+        Disk(scene).slow_down(PATIENCE)
+        pending: list[Any] = []
+        for number in range(1, 2 + dice.below(20)):
+            pending.append(producer.send_async(str(number).encode(), sequence_id=number))
+            while pending and pending[0].done():
+                ids.append(pending.pop(0).result())
+            if dice.happens(0.5):
+                old = dice.below(len(ids))
+                dropped = producer.send(str(old).encode(), sequence_id=old)
+                assert dropped.ledger_id() == -1
+            scene.sleep(0.3 * dice.chance())
+        producer.flush()
+        topic = scene.topic()
+        assert topic is not None
+        assert topic.producers[NAME].request.epoch == 0, "the producer has dropped its connection"
+        ids.extend(future.result() for future in pending)
+
+    caller = scene.world.spawn(program, "program")
+    scene.world.run(until=lambda: caller.ended, limit=PATIENCE)
+    caller.result()
+    assert [message.content for message in scene.stored()] == [str(number).encode() for number in range(len(ids))]
+    assert [Place.of(message_id) for message_id in ids] == [message.place for message in scene.stored()]
+    scene.end()
+
+
+def test_a_line_that_is_sent_once_more_ends_at_once_although_the_broker_still_stores_others() -> None:
+    play(20, doubting, CALM, deduplication=True)
 
 
 def test_a_program_that_resumes_behind_the_last_sequence_id_stores_nothing_twice_and_loses_nothing() -> None:

@@ -4,7 +4,12 @@ The queue has two parts, in one order: items that are written on the current con
 connection moves the written part back in front of the waiting one, so the whole queue is sent again, in order, before
 anything new. Broker and client keep the same order, so a receipt can only be for the head of the written part. It is
 matched by the head's range of sequence ids, since a batch may be acknowledged by its first id or its last. A receipt
-below that range repeats an old one and is ignored; one above it means that the connection has lost a frame.
+for an item behind the head, with an id above that range, means that the connection has lost a frame. Other receipts
+are ignored: they repeat old ones, or are for what has ended without one, such as by a send timeout.
+
+Users may give ids of their own, and send an old one again. A broker that drops repeats says so at once, while it still
+stores what was sent before, with higher ids. So the receipt of such an item overtakes theirs. Items with the same id
+cannot be told apart: the first of them takes the first receipt.
 
 Transactions are an exception: before a broker stores the first message of any transaction on a topic, it prepares the
 topic for transactions, and stores plain messages behind it meanwhile. So plain items may overtake those of
@@ -34,7 +39,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import chain
+from itertools import chain, takewhile
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
@@ -340,17 +345,17 @@ class PendingMessages(Generic[T]):
         self._written.extend(items)
         return items
 
-    def skips_head(self, connection: int, sequence_id: int) -> bool:
+    def skips_head(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> bool:
         """Return whether a receipt is for an item behind the head that cannot have overtaken those before it.
 
         Then the connection has lost the receipts before it.
         """
-        return (
-            connection == self._connection
-            and bool(self._written)
-            and sequence_id > self._written[0].highest_sequence_id
-            and self._overtaking(sequence_id) is None
-        )
+        if connection != self._connection or not self._written:
+            return False
+        if sequence_id <= self._written[0].highest_sequence_id:
+            return False
+        item = self._find(sequence_id)
+        return item is not None and not self._may_overtake(item, message_id)
 
     def receipt(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> StoredSend | ReceiptVerdict:
         """Match a receipt with the head, or an item that has overtaken it.
@@ -359,51 +364,47 @@ class PendingMessages(Generic[T]):
         """
         if connection != self._connection or not self._written:
             return ReceiptVerdict.IGNORED
-        head = self._written[0]
+        item: PendingSend[T] | None
+        item = head = self._written[0]
         if not head.lowest_sequence_id <= sequence_id <= head.highest_sequence_id:
-            if sequence_id < head.lowest_sequence_id:
+            item = self._find(sequence_id)
+            if item is None:
                 return ReceiptVerdict.IGNORED
-            return self._overtaking_receipt(sequence_id, message_id)
-        if head.frames > 1:
-            if repeats_chunk(head, message_id):
+            if not self._may_overtake(item, message_id):
+                is_above = sequence_id > head.highest_sequence_id
+                return ReceiptVerdict.SKIPS_HEAD if is_above else ReceiptVerdict.IGNORED
+        if item.frames > 1:
+            if repeats_chunk(item, message_id):
                 return ReceiptVerdict.IGNORED
-            head.message_ids = with_receipt(head.message_ids, message_id)
-            if not is_complete(head):
+            item.message_ids = with_receipt(item.message_ids, message_id)
+            if not is_complete(item):
                 return ReceiptVerdict.CHUNK
         else:
-            head.message_ids = (message_id,)
-        self._written.popleft()
-        self.messages.free(head.messages)
-        self._memory.free(head.size)
-        self._plain_items -= not isinstance(head, TransactionalSend)
-        return StoredSend(head.token, head.message_ids, head.highest_sequence_id)
+            item.message_ids = (message_id,)
+        if item is head:
+            self._written.popleft()
+        else:
+            self._written.remove(item)
+        self.messages.free(item.messages)
+        self._memory.free(item.size)
+        self._plain_items -= not isinstance(item, TransactionalSend)
+        return StoredSend(item.token, item.message_ids, item.highest_sequence_id, overtook=item is not head)
 
-    def _overtaking_receipt(self, sequence_id: int, message_id: tuple[int, int]) -> StoredSend | ReceiptVerdict:
-        item = self._overtaking(sequence_id)
-        if item is None:
-            return ReceiptVerdict.SKIPS_HEAD
-        if repeats_chunk(item, message_id):
-            return ReceiptVerdict.IGNORED
-        item.message_ids = with_receipt(item.message_ids, message_id)
-        if not is_complete(item):
-            return ReceiptVerdict.CHUNK
-        self._written.remove(item)
-        self._plain_items -= 1
-        self.give_back(item.messages, item.size)
-        return StoredSend(item.token, item.message_ids, item.highest_sequence_id, overtook=True)
-
-    def _overtaking(self, sequence_id: int) -> PendingSend[T] | None:
-        """Find the plain item that a receipt is for, if all between the head and it are parts of transactions."""
-        plain = (item for item in self._written if not isinstance(item, TransactionalSend))
-        first = next(plain, None)
-        if first is None or not first.lowest_sequence_id <= sequence_id <= first.highest_sequence_id:
-            return None
-        return first
+    def _may_overtake(self, item: PendingSend[T], message_id: tuple[int, int]) -> bool:
+        """Return whether a receipt of the item may come before those of all written items before it."""
+        is_plain, is_repeat = not isinstance(item, TransactionalSend), message_id == STORED_BEFORE
+        return all(
+            (is_plain and isinstance(one, TransactionalSend))
+            or (is_repeat and one.lowest_sequence_id > item.lowest_sequence_id)
+            for one in takewhile(lambda one: one is not item, self._written)
+        )
 
     def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
         """Find the item of a SEND_ERROR, which need not be the head."""
-        if connection != self._connection:
-            return None
+        return None if connection != self._connection else self._find(sequence_id)
+
+    def _find(self, sequence_id: int) -> PendingSend[T] | None:
+        """Find the first written item with this id."""
         return next(
             (item for item in self._written if item.lowest_sequence_id <= sequence_id <= item.highest_sequence_id), None
         )

@@ -67,7 +67,7 @@ def test_a_receipt_below_the_head_is_ignored() -> None:
 
 def test_a_receipt_above_the_head_means_that_the_connection_lost_something() -> None:
     queue = _written(("batch", 5, 9), ("next", 10, 10))
-    assert queue.skips_head(1, 10)
+    assert queue.skips_head(1, 10, (3, 4))
     assert queue.receipt(1, 10, (3, 4)) is ReceiptVerdict.SKIPS_HEAD
     assert len(queue) == 2
 
@@ -87,7 +87,7 @@ def _behind_a_transaction(*spans: tuple[str, int, int]) -> PendingMessages[str]:
 def test_plain_messages_may_overtake_those_of_transactions_in_their_order() -> None:
     queue = _behind_a_transaction(("plain", 1, 1), ("t2", 2, 2), ("plain2", 3, 4))
     for sequence_id, token in ((1, "plain"), (3, "plain2")):
-        assert not queue.skips_head(1, sequence_id)
+        assert not queue.skips_head(1, sequence_id, (3, 4))
         assert queue.receipt(1, sequence_id, (3, 4)) == StoredSend(
             token, ((3, 4),), 4 if sequence_id == 3 else 1, overtook=True
         )
@@ -99,8 +99,77 @@ def test_plain_messages_may_overtake_those_of_transactions_in_their_order() -> N
 def test_no_message_overtakes_a_plain_one_and_those_of_transactions_not_each_other() -> None:
     queue = _behind_a_transaction(("t2", 1, 1), ("plain", 2, 2), ("plain2", 3, 3))
     for sequence_id in (1, 3):
-        assert queue.skips_head(1, sequence_id)
+        assert queue.skips_head(1, sequence_id, (3, 4))
         assert queue.receipt(1, sequence_id, (3, 4)) is ReceiptVerdict.SKIPS_HEAD
+
+
+def test_a_plain_message_overtakes_those_of_transactions_although_its_user_gave_it_a_lower_id() -> None:
+    queue = _queue()
+    queue.reserve(2, 20)
+    queue.add(PendingSend("t", 9, 9, 1, 10, None).in_transaction(TransactionId(0, 0)))
+    queue.add(PendingSend("plain", 5, 5, 1, 10, 30.0))
+    queue.bind(1)
+    queue.take_unwritten()
+    assert queue.receipt(1, 5, (3, 4)) == StoredSend("plain", ((3, 4),), 5, overtook=True)
+
+
+@pytest.mark.parametrize("message_id", [(3, 4), (-1, -1)])
+def test_the_late_receipt_of_what_has_timed_out_skips_nothing(message_id: tuple[int, int]) -> None:
+    queue = _behind_a_transaction(("late", 1, 1))
+    queue.fail_plain()
+    for _ in range(2):
+        assert not queue.skips_head(1, 1, message_id)
+        assert queue.receipt(1, 1, message_id) is ReceiptVerdict.IGNORED
+        _add(queue, "next", 2)
+        queue.take_unwritten()
+    assert queue.receipt(1, 0, (3, 5)) == StoredSend("t", ((3, 5),), 0)
+
+
+def test_a_message_of_an_old_id_that_the_broker_has_overtakes_what_it_still_stores() -> None:
+    queue = _written(("new", 10, 10), ("batch", 11, 14), ("old", 5, 5), ("older", 4, 4), ("newer", 15, 15))
+    for sequence_id, token in ((5, "old"), (4, "older")):
+        stored = queue.receipt(1, sequence_id, (-1, -1))
+        assert stored == StoredSend(token, ((-1, -1),), sequence_id, overtook=True)
+    for sequence_id, last, token in ((10, 10, "new"), (11, 14, "batch"), (15, 15, "newer")):
+        assert queue.receipt(1, sequence_id, (3, 4)) == StoredSend(token, ((3, 4),), last)
+    assert (len(queue), queue.used) == (0, (0, 0))
+
+
+def test_a_message_of_an_old_id_in_a_transaction_that_the_broker_has_overtakes_what_it_still_stores() -> None:
+    queue = _written(("new", 10, 10))
+    queue.reserve(1, 10)
+    queue.add(PendingSend("old", 5, 5, 1, 10, None).in_transaction(TransactionId(0, 0)))
+    queue.take_unwritten()
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("old", ((-1, -1),), 5, overtook=True)
+    assert queue.next_deadline() == 30.0
+
+
+def test_a_batch_that_begins_with_an_id_that_the_broker_has_overtakes_what_it_still_stores() -> None:
+    queue = _written(("new", 8, 8), ("batch", 5, 10))
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("batch", ((-1, -1),), 10, overtook=True)
+
+
+def test_a_large_message_of_an_old_id_overtakes_and_the_receipts_of_its_other_chunks_come_too_late() -> None:
+    queue = _written(("new", 10, 10))
+    _add(queue, "large", 5, frames=3)
+    queue.take_unwritten()
+    assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large", ((-1, -1),), 5, overtook=True)
+    assert queue.receipt(1, 10, (3, 4)) == StoredSend("new", ((3, 4),), 10)
+    assert [queue.receipt(1, 5, (3, entry)) for entry in (5, 6)] == [ReceiptVerdict.IGNORED] * 2
+
+
+def test_a_message_of_an_old_id_that_the_broker_stores_overtakes_nothing() -> None:
+    queue = _written(("new", 10, 10), ("old", 5, 5))
+    assert not queue.skips_head(1, 5, (3, 4))
+    assert queue.receipt(1, 5, (3, 4)) is ReceiptVerdict.IGNORED
+    assert queue.receipt(1, 10, (3, 5)) == StoredSend("new", ((3, 5),), 10)
+    assert queue.receipt(1, 5, (3, 6)) == StoredSend("old", ((3, 6),), 5)
+
+
+def test_a_repeat_overtakes_no_earlier_one_whose_receipt_must_have_been_lost() -> None:
+    queue = _written(("a", 5, 5), ("b", 6, 6))
+    assert queue.skips_head(1, 6, (-1, -1))
+    assert queue.receipt(1, 6, (-1, -1)) is ReceiptVerdict.SKIPS_HEAD
 
 
 def test_a_large_plain_message_overtakes_with_its_last_chunk() -> None:
@@ -114,10 +183,10 @@ def test_a_large_plain_message_overtakes_with_its_last_chunk() -> None:
 
 def test_a_receipt_within_the_head_or_of_another_connection_or_for_nothing_written_skips_nothing() -> None:
     queue = _written(("batch", 5, 9), ("next", 10, 10))
-    assert not any(queue.skips_head(1, sequence_id) for sequence_id in range(10))
-    assert not queue.skips_head(0, 10)
+    assert not any(queue.skips_head(1, sequence_id, (3, 4)) for sequence_id in range(10))
+    assert not queue.skips_head(0, 10, (3, 4))
     queue.bind(2)
-    assert not queue.skips_head(2, 10)
+    assert not queue.skips_head(2, 10, (3, 4))
 
 
 def test_a_receipt_from_an_earlier_connection_or_for_nothing_written_is_ignored() -> None:

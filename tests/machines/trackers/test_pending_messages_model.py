@@ -25,6 +25,10 @@ class _Model:
     receipts: list[tuple[int, int]] = field(default_factory=list)
 
 
+def _has(sent: _Model, sequence_id: int) -> bool:
+    return sent.item.lowest_sequence_id <= sequence_id <= sent.item.highest_sequence_id
+
+
 class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -51,6 +55,16 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
             self.queue.add(item)
             self.model.append(_Model(item))
             self.sent, self.next_id = self.sent + 1, last + 1
+
+    @rule(sequence_id=st.integers(0, 40), frames=st.sampled_from([1, 1, 3]))
+    def send_an_old_id_again(self, sequence_id: int, frames: int) -> None:
+        if sequence_id < self.next_id and self.messages.has_place(0):
+            self.queue.reserve(1, 5)
+            deadline = max([self.now, *(sent.item.deadline or 0.0 for sent in self.model)])
+            item = PendingSend(self.sent, sequence_id, sequence_id, 1, 5, deadline, frames)
+            self.queue.add(item)
+            self.model.append(_Model(item))
+            self.sent += 1
 
     @rule(size=st.integers(0, 20))
     def send_what_can_not_be_encoded(self, size: int) -> None:
@@ -85,20 +99,26 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         for sent in expected:
             sent.written, sent.ever = True, sent.ever + 1
 
-    @rule(sequence_id=st.integers(0, 40), old=st.integers(0, 1))
-    def any_receipt(self, sequence_id: int, old: int) -> None:
-        current = self.bound and not old
-        head = next((sent for sent in self.model if sent.written), None) if current else None
-        skips = self.queue.skips_head(self.generation - old, sequence_id)
-        assert skips == (head is not None and sequence_id > head.item.highest_sequence_id)
-        message_id = (9, sequence_id)
+    @rule(sequence_id=st.integers(0, 40), old=st.integers(0, 1), dropped=st.booleans())
+    def any_receipt(self, sequence_id: int, old: int, dropped: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
+        written = [sent for sent in self.model if sent.written] if self.bound and not old else []
+        addressed = [sent for sent in written if _has(sent, sequence_id)]
+        message_id = STORED_BEFORE if dropped else (9, sequence_id)
+        skips = self.queue.skips_head(self.generation - old, sequence_id, message_id)
         answer = self.queue.receipt(self.generation - old, sequence_id, message_id)
-        if skips:
+        if addressed and (addressed[0] is written[0] or (dropped and self._is_older_than_all_before(addressed[0]))):
+            assert not skips
+            self._receipt_for(addressed[0], message_id, answer)
+        elif addressed and sequence_id > written[0].item.highest_sequence_id:
+            assert skips
             assert answer is ReceiptVerdict.SKIPS_HEAD
-        elif head is None or sequence_id < head.item.lowest_sequence_id:
-            assert answer is ReceiptVerdict.IGNORED
         else:
-            self._receipt_for_the_head(head, message_id, answer)
+            assert not skips
+            assert answer is ReceiptVerdict.IGNORED
+
+    def _is_older_than_all_before(self, sent: _Model) -> bool:
+        before = self.model[: self.model.index(sent)]
+        return all(sent.item.lowest_sequence_id < one.item.lowest_sequence_id for one in before)
 
     @precondition(lambda self: self.model and self.model[0].written)
     @rule(data=st.data(), dropped=st.booleans())
@@ -107,38 +127,39 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         sequence_id = data.draw(st.integers(head.item.lowest_sequence_id, head.item.highest_sequence_id))
         message_id = STORED_BEFORE if dropped else (9, data.draw(st.integers(0, 3)))
         answer = self.queue.receipt(self.generation, sequence_id, message_id)
-        self._receipt_for_the_head(head, message_id, answer)
+        self._receipt_for(head, message_id, answer)
         if isinstance(answer, StoredSend):
             place = STORED_BEFORE if STORED_BEFORE in head.receipts else max(head.receipts)
             assert answer.message_ids[-1] == place
 
-    def _receipt_for_the_head(
-        self, head: _Model, message_id: tuple[int, int], answer: StoredSend | ReceiptVerdict
-    ) -> None:
-        if head.item.frames > 1 and message_id != STORED_BEFORE and message_id in head.receipts:
+    def _receipt_for(self, sent: _Model, message_id: tuple[int, int], answer: StoredSend | ReceiptVerdict) -> None:
+        if sent.item.frames > 1 and message_id != STORED_BEFORE and message_id in sent.receipts:
             assert answer is ReceiptVerdict.IGNORED  # it is of a chunk that has one
             return
-        head.receipts.append(message_id)
-        if len(head.receipts) < head.item.frames and message_id != STORED_BEFORE:
+        sent.receipts.append(message_id)
+        if len(sent.receipts) < sent.item.frames and message_id != STORED_BEFORE:
             assert answer is ReceiptVerdict.CHUNK
             return
         assert isinstance(answer, StoredSend)
-        assert answer.token == head.item.token
-        assert sorted(answer.message_ids) == sorted(head.receipts)
-        self.stored.append(answer.token)
-        self._end(head)
+        assert answer.token == sent.item.token
+        assert sorted(answer.message_ids) == sorted(sent.receipts)
+        assert answer.overtook == (sent is not self.model[0])
+        if not answer.overtook:
+            self.stored.append(answer.token)
+        self._end(sent)
 
     @precondition(lambda self: any(sent.written for sent in self.model))
     @rule(data=st.data())
     def refuse_one(self, data: st.DataObject) -> None:
         sent = data.draw(st.sampled_from([sent for sent in self.model if sent.written]))
-        found = self.queue.find(
-            self.generation, data.draw(st.integers(sent.item.lowest_sequence_id, sent.item.highest_sequence_id))
-        )
+        sequence_id = data.draw(st.integers(sent.item.lowest_sequence_id, sent.item.highest_sequence_id))
+        written = [each for each in self.model if each.written and _has(each, sequence_id)]
+        named = written[0]
+        found = self.queue.find(self.generation, sequence_id)
         assert found is not None
-        assert found is sent.item
-        assert self.queue.fail(found) == FailedSend(sent.item.token, may_be_stored=sent.ever > 1)
-        self._end(sent)
+        assert found is named.item
+        assert self.queue.fail(found) == FailedSend(named.item.token, may_be_stored=named.ever > 1)
+        self._end(named)
 
     @rule(seconds=st.integers(0, 3))
     def wait(self, seconds: int) -> None:
