@@ -400,8 +400,11 @@ class PendingMessages(Generic[T]):
         )
 
     def find(self, connection: int, sequence_id: int) -> PendingSend[T] | None:
-        """Find the item of a SEND_ERROR, which need not be the head."""
-        return None if connection != self._connection else self._find(sequence_id)
+        """Find the item of a SEND_ERROR, which need not be the head. A broker names the highest id of a batch."""
+        if connection != self._connection:
+            return None
+        exact = (item for item in self._written if item.highest_sequence_id == sequence_id)
+        return next(exact, None) or self._find(sequence_id)
 
     def _find(self, sequence_id: int) -> PendingSend[T] | None:
         """Find the first written item with this id."""

@@ -393,6 +393,14 @@ def test_a_refused_message_in_mid_queue_fails_alone() -> None:
     ]
 
 
+def test_a_refusal_names_the_highest_id_so_a_message_with_an_id_from_the_range_of_a_batch_fails_alone() -> None:
+    queue = _written(("batch", 5, 10), ("within", 7, 7))
+    refused = queue.find(1, 7)
+    assert refused is not None
+    assert queue.fail(refused) == FailedSend("within", may_be_stored=False)
+    assert queue.receipt(1, 5, (3, 4)) == StoredSend("batch", ((3, 4),), 10)
+
+
 def test_a_refused_message_may_be_stored_from_an_earlier_connection() -> None:
     queue = _queue()
     item = _add(queue, "a", 0)

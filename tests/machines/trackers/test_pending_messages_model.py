@@ -154,7 +154,7 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
         sent = data.draw(st.sampled_from([sent for sent in self.model if sent.written]))
         sequence_id = data.draw(st.integers(sent.item.lowest_sequence_id, sent.item.highest_sequence_id))
         written = [each for each in self.model if each.written and _has(each, sequence_id)]
-        named = written[0]
+        named = next((each for each in written if each.item.highest_sequence_id == sequence_id), written[0])
         found = self.queue.find(self.generation, sequence_id)
         assert found is not None
         assert found is named.item
