@@ -255,11 +255,11 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return []
 
     def repeats_would_count(self, event: ProducerCreated, now: float) -> bool:
-        """Return whether something of a transaction may be stored, and the broker may store it again.
+        """Return whether something of a transaction may be stored, and its repeat might be, too, or be dropped unseen.
 
         A broker that drops repeats names the last sequence id that it has stored.
         """
-        return signed(event.command.last_sequence_id) < 0 and self.pending.has_unconfirmed_in_transactions()
+        return self.pending.has_unrepeatable(signed(event.command.last_sequence_id))
 
     def bind_without_repeats(self, event: ProducerCreated, now: float) -> Effects:
         """Fail what may be stored of transactions, which cannot be committed then. Bind with the rest."""
@@ -484,12 +484,12 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         return []
 
     def _fail_repeats(self, event: ProducerCreated, now: float) -> Effects:
-        """Fail what may be stored of transactions, if the broker may store it again."""
-        if not self.repeats_would_count(event, now):
-            return []
-        what = "the connection was lost before the broker's receipt, and the topic does not drop repeats"
+        """Fail what may be stored of transactions, if the broker may store it again, or drop what it has not stored."""
+        last = signed(event.command.last_sequence_id)
+        why = "the topic does not drop repeats" if last < 0 else "the broker might take it for a repeat in any case"
+        what = f"the connection was lost before the broker's receipt, and {why}"
         error = OutcomeUnknown(f"a message of a transaction is not sent again: {what}")
-        return [Fail(one.token, error) for one in self.pending.fail_unconfirmed_in_transactions()]
+        return [Fail(one.token, error) for one in self.pending.fail_unrepeatable(last)]
 
     def _reset_failures(self) -> None:
         self._backoff.reset()

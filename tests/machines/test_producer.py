@@ -1509,6 +1509,38 @@ def test_what_was_written_of_a_transaction_is_written_again_only_where_repeats_a
     assert stage.machine.pending.used == (len(kept), 10 * len(kept))
 
 
+@pytest.mark.parametrize("last_stored", [2, 0])
+@pytest.mark.parametrize(
+    "met", [lambda stage: stage.receipt(2), lambda stage: stage.wait(SendTimeoutDue), lambda _: []]
+)
+def test_what_a_plain_message_may_have_overtaken_is_not_written_again_as_the_broker_might_drop_it_unseen(
+    met: Callable[[Stage], list[Any]], last_stored: int
+) -> None:
+    """It may not be stored, and have a lower id than the plain one that is stored, or soon will be."""
+    stage = ready()
+    stage.publish("before")
+    stage.receipt(0)
+    stage.publish_in(TransactionId(0, 0), "overtaken")
+    stage.publish("plain", patience=5.0)
+    met(stage)
+    stage.publish_in(TransactionId(0, 0), "behind it")
+    stage.lose()
+    effects = rebind(stage, last_sequence_id=last_stored)
+    assert [(one.token, type(one.error)) for one in effects if isinstance(one, Fail)] == [("overtaken", OutcomeUnknown)]
+    assert "might take it for a repeat" in str(effects[0].error)
+    assert effects[-1].items[-1].token == "behind it"
+
+
+def test_what_is_stored_of_a_transaction_is_written_again_although_later_plain_messages_were_written() -> None:
+    stage = ready()
+    for number in range(2):
+        stage.publish_in(TransactionId(0, 0), f"stored {number}")
+    stage.publish("plain")
+    stage.lose()
+    effects = rebind(stage, last_sequence_id=1)
+    assert [item.token for item in effects[-1].items] == ["stored 0", "stored 1", "plain"]
+
+
 def test_a_flush_ends_with_what_was_not_written_again() -> None:
     stage = ready()
     publish_in(stage, TransactionId(0, 0), "written")

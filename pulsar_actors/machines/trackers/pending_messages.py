@@ -16,7 +16,9 @@ topic for transactions, and stores plain messages behind it meanwhile. So plain 
 transactions, which keep their order among each other.
 
 They are an exception again when a connection is lost. What was written of a transaction and has no receipt may be
-stored. If the broker does not drop repeats, it fails instead of being sent again, as it must not be committed twice.
+stored. If the broker does not drop repeats, it fails instead of being sent again, as it must not be committed twice. It
+fails as well if a plain item behind it may be stored alone: a broker that drops repeats would take it for one, by its
+lower id, and say that it is stored.
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
 last receipt completes the item. Chunks with a receipt are not written again, and a second receipt does not count.
@@ -175,6 +177,7 @@ class PendingSend(Generic[T]):
             self.token, self.lowest_sequence_id, self.highest_sequence_id, self.messages, self.size, None, self.frames
         )
         item.transaction = transaction
+        item.first_plain_behind = None
         return item
 
     @property
@@ -184,11 +187,21 @@ class PendingSend(Generic[T]):
 
 
 class TransactionalSend(PendingSend[T]):
-    """A batch or a message of a transaction. A class of its own, since all others do without the attribute."""
+    """A batch or a message of a transaction. A class of its own, since all others do without the attributes.
 
-    __slots__ = ("transaction",)
+    `first_plain_behind` is the id of the first plain item that was written behind it.
+    """
 
+    __slots__ = ("first_plain_behind", "transaction")
+
+    first_plain_behind: int | None
     transaction: TransactionId
+
+
+def _may_be_overtaken(item: TransactionalSend[Any], last_sequence_id: int) -> bool:
+    """Return whether a plain item behind it may have been stored alone. It may be on its way to the disk still."""
+    behind = item.first_plain_behind
+    return behind is not None and not item.highest_sequence_id <= last_sequence_id < behind
 
 
 NOT_STORED: Final = (0, 0)
@@ -342,8 +355,23 @@ class PendingMessages(Generic[T]):
             item.writes += 1
         if self._written is _NOTHING and items:
             self._written = deque()
+        if 0 < self._plain_items < len(self) + len(items):
+            self._note_plain_behind(items)
         self._written.extend(items)
         return items
+
+    def _note_plain_behind(self, items: Sequence[PendingSend[T]]) -> None:
+        """Note that plain items are written behind those of transactions, if there was none between."""
+        last = takewhile(lambda one: isinstance(one, TransactionalSend), reversed(self._written))
+        transactional = [item for item in last if isinstance(item, TransactionalSend)]
+        for item in items:
+            if isinstance(item, TransactionalSend):
+                transactional.append(item)
+                continue
+            for one in transactional:
+                if one.first_plain_behind is None:
+                    one.first_plain_behind = item.lowest_sequence_id
+            transactional.clear()
 
     def skips_head(self, connection: int, sequence_id: int, message_id: tuple[int, int]) -> bool:
         """Return whether a receipt is for an item behind the head that cannot have overtaken those before it.
@@ -427,13 +455,21 @@ class PendingMessages(Generic[T]):
         """Fail what belongs to any transaction, in order: it is not written again."""
         return self._fail_some([*self._transactional()])
 
-    def has_unconfirmed_in_transactions(self) -> bool:
-        """Return whether anything of a transaction was written on an earlier connection, and has no receipt."""
-        return any(item.writes for item in self._transactional())
+    def has_unrepeatable(self, last_sequence_id: int) -> bool:
+        """Return whether anything of a transaction must not be written again, to a broker with this last id."""
+        return bool(self._unrepeatable(last_sequence_id))
 
-    def fail_unconfirmed_in_transactions(self) -> list[FailedSend]:
-        """Fail that, in order: written again, it might be stored twice, and count twice with the commit."""
-        return self._fail_some([item for item in self._transactional() if item.writes])
+    def fail_unrepeatable(self, last_sequence_id: int) -> list[FailedSend]:
+        """Fail that, in order."""
+        return self._fail_some(self._unrepeatable(last_sequence_id))
+
+    def _unrepeatable(self, last_sequence_id: int) -> list[TransactionalSend[T]]:
+        """Find what may be stored of transactions, and may be stored once more, or be dropped and not be stored."""
+        return [
+            item
+            for item in self._transactional()
+            if item.writes and (last_sequence_id < 0 or _may_be_overtaken(item, last_sequence_id))
+        ]
 
     def _transactional(self) -> Iterator[TransactionalSend[T]]:
         return (item for item in (*self._written, *self._waiting) if isinstance(item, TransactionalSend))
