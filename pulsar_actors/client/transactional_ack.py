@@ -3,6 +3,9 @@
 The subscription is registered with the transaction first. Then the consumer's actor sends the acknowledgement, unless
 the transaction is over by then, and the future ends with the broker's answer. Messages of several topics are one
 command, and one future, for each topic.
+
+Once the transaction is aborted, the broker delivers again what it has acknowledged. If an acknowledgement has not
+reached the broker, its messages are negatively acknowledged. In order, all messages are delivered again anyhow.
 """
 
 from collections.abc import Sequence
@@ -21,7 +24,7 @@ from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_options import IN_ORDER
 from pulsar_actors.client.consumer_state import ConsumerState
 from pulsar_actors.client.transaction import refuse_unless_persistent
-from pulsar_actors.machines.consumer_events import RedeliverUnacknowledged
+from pulsar_actors.machines.consumer_events import NegativeAcknowledge, RedeliverUnacknowledged
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.runtime.actor import tell
@@ -83,6 +86,8 @@ def _acknowledge(
     work.consumers[owner.address] = None
     if cumulative or owner.options.consumer_type in IN_ORDER:
         work.rewinds[owner.address] = partial(_rewind, owner)
+    else:
+        answered.add_done_callback(partial(_redeliver_if_failed, owner, generation, message_ids))
     ack = TransactionalAck(generation, message_ids, cumulative, work.id, answered)
     registered = work.register_subscription(owner.machine.topic, owner.options.subscription_name)
     registered.add_done_callback(partial(_send, work, owner, ack, answered))
@@ -101,6 +106,14 @@ def _send(
         owner.link.pending_calls.fail(answered, error)
     else:
         tell(owner.address, AcknowledgeIn(work, ack))
+
+
+def _redeliver_if_failed(
+    owner: ConsumerState, generation: Generation, message_ids: tuple[MessageId, ...], answered: "Future[None]"
+) -> None:
+    """Have messages delivered again whose acknowledgement failed. The broker does so only with those that it has."""
+    if answered.exception() is not None:
+        tell(owner.address, NegativeAcknowledge(generation, tuple((each, 0) for each in message_ids)))
 
 
 def _rewind(owner: ConsumerState) -> SlimFuture[None]:

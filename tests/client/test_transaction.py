@@ -22,6 +22,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandNewTxn,
     CommandSendReceipt,
     CommandTcClientConnectRequest,
+    ServerError,
 )
 from tests.support.admin import Admin
 from tests.support.life import until
@@ -249,6 +250,22 @@ def test_after_an_abort_messages_come_again_in_order_and_none_that_was_queued_be
         consumer.acknowledge(messages, transaction=transaction)
         transaction.abort()
         assert [consumer.receive(10_000).data() for _ in numbers] == numbers
+
+
+@pytest.mark.parametrize("kind", [pulsar.ConsumerType.Shared, pulsar.ConsumerType.KeyShared])
+def test_messages_of_a_transaction_that_fails_as_they_could_not_be_acknowledged_come_again(
+    broker: EmbeddedBroker, topic: str, kind: pulsar.ConsumerType
+) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        consumer = client.subscribe(topic, "s", kind, negative_ack_redelivery_delay_ms=10)
+        client.create_producer(topic).send_many([b"1", b"2"]).result(timeout=10)
+        broker.faults.on(CommandAddSubscriptionToTxn).refuse(ServerError.NotAllowedError, "not now")
+        with pytest.raises(pulsar.TransactionHasOperationFailed), client.new_transaction() as transaction:
+            consumer.acknowledge_async([consumer.receive(10_000) for _ in range(2)], transaction=transaction)
+        again = [consumer.receive(10_000) for _ in range(2)]
+        assert {message.data() for message in again} == {b"1", b"2"}
+        with client.new_transaction() as transaction:
+            consumer.acknowledge_async(again, transaction=transaction)
 
 
 @pytest.mark.parametrize(
