@@ -81,6 +81,8 @@ BUGS: Final = (
         "the room of a message is not freed"),
     Bug(PENDING, "            or (is_repeat and one.lowest_sequence_id > item.lowest_sequence_id)\n", "",
         "an old id that is sent again waits for a receipt that has come"),
+    Bug(PENDING, "return item is not None and not self._may_overtake", "return item is None or not self._may_overtake",
+        "a receipt that comes after the send timeout ends the connection"),
     Bug(PRODUCER, 'Row(ReceiptsArrived,  READY,              WAITING,    "comes_out_of_order", "drop_out_of_order"),', "",
         "a receipt that skips messages does not end the connection"),
     Bug(PRODUCER, "self.identity.adopt(event.command)", "pass", "the broker's name for a producer is not adopted"),

@@ -23,6 +23,7 @@ from tests.scenarios.test_growing import growing
 from tests.scenarios.test_idle_connections import idling
 from tests.scenarios.test_key_sharing import sharing
 from tests.scenarios.test_message_options import posting
+from tests.scenarios.test_mixed_sends import mixing, mixing_in_calm
 from tests.scenarios.test_non_persistent import unkept
 from tests.scenarios.test_patterns import gathering
 from tests.scenarios.test_pausing import pausing
@@ -78,6 +79,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("viewing", viewing, CHANGEABLE),
     ("reading with options", reading_with_options, CHANGEABLE),
     ("sending lines once more", doubting, CALM),
+    ("mixing", mixing, CHANGEABLE),
+    ("mixing in calm", mixing_in_calm, CALM),
 )
 
 
