@@ -172,6 +172,31 @@ def test_a_repeat_overtakes_no_earlier_one_whose_receipt_must_have_been_lost() -
     assert queue.receipt(1, 6, (-1, -1)) is ReceiptVerdict.SKIPS_HEAD
 
 
+@pytest.mark.parametrize(
+    ("last", "failed"),
+    [
+        pytest.param(-1, ["t", "t2", "t4"], id="nothing drops repeats"),
+        pytest.param(0, ["t2"], id="the first is stored"),
+        pytest.param(1, ["t", "t2"], id="the first plain one is stored"),
+        pytest.param(2, ["t"], id="the second is stored, and so the first, which is not known for sure"),
+        pytest.param(3, ["t", "t2"], id="the second plain one is stored"),
+        pytest.param(4, ["t", "t2"], id="the last is stored"),
+    ],
+)
+def test_what_is_certainly_stored_of_a_transaction_or_has_no_plain_message_behind_it_may_be_written_again(
+    last: int, failed: list[str]
+) -> None:
+    queue = _behind_a_transaction(("plain", 1, 1))
+    for number in (2, 3, 4):
+        item = PendingSend(f"t{number}", number, number, 1, 10, None)
+        queue.reserve(1, 10)
+        queue.add(item if number == 3 else item.in_transaction(TransactionId(0, 0)))
+        queue.take_unwritten()
+    queue.unbind()
+    assert queue.has_unrepeatable(last)
+    assert [one.token for one in queue.fail_unrepeatable(last)] == failed
+
+
 def test_a_large_plain_message_overtakes_with_its_last_chunk() -> None:
     queue = _behind_a_transaction()
     queue.reserve(1, 10)
