@@ -47,6 +47,9 @@ FrameBuffers: TypeAlias = tuple[Buffer, ...]
 CHUNK_OVERHEAD = 128
 """Bytes for a chunk's own metadata (three numbers, and an id besides its text), and for its frame."""
 
+FIRST_CHUNKS = "/chunks"
+"""The end of the producer's name in the metadata of the chunks before the last."""
+
 
 class ProducerFields(NamedTuple):
     """The metadata that entries of a producer share, and the keys that encrypt them.
@@ -380,9 +383,10 @@ def pack_chunks(
     ((payload,), (tag,)) = message.payloads, message.tags
     metadata = _single_metadata(tag, sequence_id, producer, packing)
     compressed = _compress(metadata, payload, producer, _compressed_in(tag))
+    not_last = _metadata_of_first_chunks(metadata)
     uuid = _chunked_message_uuid(producer.producer_name, sequence_id, packing.chance)
     overhead = CHUNK_OVERHEAD + len(uuid.encode()) + (0 if producer.keys is None else producer.keys.overhead)
-    room = min(packing.largest - len(metadata.SerializePartialToString()) - overhead, largest_payload)
+    room = min(packing.largest - len(not_last.SerializePartialToString()) - overhead, largest_payload)
     if room < 1:
         what = "keys and properties leave no room for content in the broker's limit"
         raise MessageTooBig(f"{what} of {packing.largest:,}")
@@ -391,13 +395,32 @@ def pack_chunks(
     frames: list[FrameBuffers] = []
     for chunk in plan_chunks(len(compressed), room, uuid):
         part = MessageMetadata()
-        part.CopyFrom(metadata)
+        part.CopyFrom(metadata if chunk.stop == len(compressed) else not_last)
         part.uuid, part.chunk_id = chunk.uuid, chunk.chunk_id
         part.num_chunks_from_msg, part.total_chunk_msg_size = chunk.num_chunks_from_msg, chunk.total_chunk_msg_size
         command = CommandSend(producer_id=producer.producer_id, sequence_id=sequence_id, is_chunk=True)
         content = memoryview(compressed)[chunk.start : chunk.stop]
         frames.append(_encode_frame(command, part, content, producer, packing))
     return PackedChunks(message.replies, frames, len(payload))
+
+
+def _metadata_of_first_chunks(metadata: MessageMetadata) -> MessageMetadata:
+    """Return the metadata of the chunks before the last. The message has that of its last chunk, for every client.
+
+    A broker with deduplication that loads a topic again counts each stored entry by the producer's name and the
+    sequence id in its metadata, first chunks too. By the name of their producer they would count as the whole message,
+    and the last chunk would be dropped. A lower sequence id would not do: the last entry of a name counts, and the
+    first chunks of a message that is stored already may be stored again behind it.
+
+    A Key_Shared subscription distributes messages without a key by that name and id, so the first chunks have both as
+    their key.
+    """
+    first = MessageMetadata()
+    first.CopyFrom(metadata)
+    if not (metadata.HasField("partition_key") or metadata.HasField("ordering_key")):
+        first.ordering_key = f"{metadata.producer_name}-{metadata.sequence_id}".encode()
+    first.producer_name += FIRST_CHUNKS
+    return first
 
 
 def _chunked_message_uuid(producer_name: str, sequence_id: int, chance: Callable[[], float]) -> str:

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.exceptions import InternalError, MessageTooBig
 from pulsar_actors.machines.trackers.batching import BatchLimits
 from pulsar_actors.runtime import batch_builder
@@ -166,6 +167,35 @@ def test_a_message_that_does_not_fit_goes_in_chunks_that_share_a_sequence_id_and
         assert len(metadata.SerializeToString()) + len(entry.payload) <= 1000
     first = found[0][1].metadata
     assert decompress(first.compression, whole, first.uncompressed_size, 100_000) == payload
+
+
+def test_a_broker_that_goes_by_stored_entries_has_a_message_in_chunks_with_its_last_chunk_only() -> None:
+    """It takes the sequence id in the last entry of each name, as Pulsar does when it loads a topic again."""
+    found = [entry.metadata for _, entry in read(batch_builder.pack_chunks(plain(bytes(3000)), 0, PLAIN, SMALL, 1000))]
+    *first, last = found
+    assert "the producer" not in {metadata.producer_name for metadata in first}
+    assert len({metadata.producer_name for metadata in first}) == 1
+    assert (last.producer_name, last.sequence_id) == ("the producer", 0)
+    assert not last.HasField("ordering_key")
+
+
+@pytest.mark.parametrize(
+    "of_keys",
+    [
+        {},
+        {"null_partition_key": True},
+        {"partition_key": ""},
+        {"partition_key": "azE=", "partition_key_b64_encoded": True},
+        {"ordering_key": b""},
+        {"partition_key": "k", "ordering_key": b"o"},
+    ],
+    ids=str,
+)
+def test_all_chunks_of_a_message_go_to_one_consumer_of_a_key_shared_subscription(of_keys: dict[str, Any]) -> None:
+    found = read(batch_builder.pack_chunks(said(bytes(3000), **of_keys), 5, PLAIN, SMALL, 1000))
+    assert len({StoredEntry(b"", entry.metadata, "the producer", NOW_MS).key_hash for _, entry in found}) == 1
+    last = found[-1][1].metadata
+    assert last.HasField("ordering_key") == ("ordering_key" in of_keys)
 
 
 def test_no_two_messages_in_chunks_share_a_uuid_even_with_one_sequence_id() -> None:

@@ -12,6 +12,7 @@ from pulsar_actors.machines.trackers.message_routing import murmur3_32
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.entries import parse_entry
 from pulsar_actors.wire.errors import EntryError
+from pulsar_actors.wire.protobuf import signed
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 
@@ -37,7 +38,8 @@ class StoredEntry:
     `data` is from the checksum on. `messages` is the number of messages by the metadata. `offset` counts the topic's
     entries from 0 through all ledgers. `index` counts its messages, up to the last one of this entry.
     `ManagedLedger.append` sets both. `deliver_at` is 0 for at once. `is_batch` distinguishes a batch of one from a
-    plain message. A hidden entry is never delivered: it was aborted, or it is a marker.
+    plain message. A hidden entry is never delivered: it was aborted, or it is a marker. `producer_name` is that of the
+    metadata, `author` that of the producer.
     """
 
     __slots__ = (
@@ -50,6 +52,7 @@ class StoredEntry:
         "data",
         "deliver_at",
         "entry_id",
+        "highest_sequence_id",
         "index",
         "is_batch",
         "is_hidden",
@@ -57,6 +60,7 @@ class StoredEntry:
         "ledger_id",
         "messages",
         "offset",
+        "producer_name",
         "publish_time",
     )
 
@@ -76,7 +80,9 @@ class StoredEntry:
         self.is_last_chunk = self.chunk_of is None or metadata.chunk_id == metadata.num_chunks_from_msg - 1
         self._key = _key(metadata)
         self.author = author
+        self.producer_name = _producer_name(metadata, author)
         self._sequence_id = metadata.sequence_id
+        self.highest_sequence_id = max(signed(metadata.highest_sequence_id), signed(metadata.sequence_id))
         self._hash = -1
 
     @property
@@ -89,13 +95,19 @@ class StoredEntry:
         """The hash that Key_Shared uses, in 31 bits.
 
         It is the hash of the ordering key; without one, of the key; without either, of the producer's name and the
-        sequence id, so that messages without a key are distributed. It is computed on first use, because most topics
-        have no such subscription.
+        sequence id in the metadata, so that messages without a key are distributed. It is computed on first use,
+        because most topics have no such subscription.
         """
         if self._hash == -1:
-            key = self._key if self._key is not None else f"{self.author}-{self._sequence_id}".encode()
+            key = self._key if self._key is not None else f"{self.producer_name}-{self._sequence_id}".encode()
             self._hash = murmur3_32(key) & _31_BITS
         return self._hash
+
+
+def _producer_name(metadata: MessageMetadata, author: str) -> str:
+    name: str | bytes = metadata.producer_name  # bytes if it is not UTF-8
+    text = name.decode(errors="replace") if isinstance(name, bytes) else name
+    return author if text == author else text  # so that all entries of a producer share one text
 
 
 def _key(metadata: MessageMetadata) -> bytes | None:

@@ -153,6 +153,17 @@ def test_the_hash_is_of_the_ordering_key_else_the_key_else_the_producer(
     assert keyed_entry(**fields).key_hash == keyed_entry(**same_as).key_hash
 
 
+def test_the_hash_is_of_the_producer_in_the_metadata() -> None:
+    assert keyed_entry(producer_name="q").key_hash == keyed_entry(partition_key="q-7").key_hash
+
+
+def test_a_producer_name_that_is_not_utf8_is_a_text_all_the_same() -> None:
+    metadata = MessageMetadata.FromString(
+        MessageMetadata(producer_name="@", sequence_id=7, publish_time=1).SerializeToString().replace(b"@", b"\xff")
+    )
+    assert StoredEntry(b"", metadata, "p", 0).producer_name == "\ufffd"
+
+
 def test_a_key_that_is_not_utf8_is_hashed_as_the_bytes_it_is() -> None:
     metadata = MessageMetadata.FromString(
         MessageMetadata(producer_name="p", sequence_id=7, publish_time=1, partition_key="@")
