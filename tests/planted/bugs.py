@@ -51,6 +51,7 @@ COORDINATOR = "broker/model/transaction_coordinator.py"
 PRODUCERS = "broker/model/producer.py"
 CHUNKS = "machines/trackers/chunked_messages.py"
 ENTRY_MAP = "machines/trackers/entry_map.py"
+BATCH_BUILDER = "runtime/batch_builder.py"
 SEND_QUEUE = "runtime/send_queue.py"
 CONSUMER_TRACKERS = "machines/consumer_trackers.py"
 NEGATIVE_ACKS = "machines/trackers/negative_acks_tracker.py"
@@ -175,6 +176,8 @@ BUGS: Final = (
         "a committed transaction loses its acknowledgements"),
     Bug(TOPIC, "if first <= self.last_of(producer):", "if last < self.last_of(producer):", "a repeated message is stored again"),
     # Chunks, queues, and maps of entries.
+    Bug(BATCH_BUILDER, "part.CopyFrom(metadata if chunk.stop == len(compressed) else not_last)", "part.CopyFrom(metadata)",
+        "the first chunk counts for the whole message where a topic is loaded again"),
     Bug(CHUNKS, "        del self._pending[chunk.uuid]\n        first, last =", "        first, last =",
         "a message whose chunks are complete stays incomplete"),
     Bug(CHUNKS, 'return AssembledMessage(message_id, b"".join([one.payload for one in chunks]))',

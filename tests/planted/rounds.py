@@ -31,7 +31,7 @@ from tests.scenarios.test_priorities import taking_over
 from tests.scenarios.test_readers import reading_with_options
 from tests.scenarios.test_reading import reading
 from tests.scenarios.test_receipts import confirming
-from tests.scenarios.test_repeated_chunks import repeating
+from tests.scenarios.test_repeated_chunks import reloading, repeating
 from tests.scenarios.test_resuming import doubting, resuming
 from tests.scenarios.test_retries import procrastinating
 from tests.scenarios.test_routing import routing
@@ -81,6 +81,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("sending lines once more", doubting, CALM),
     ("mixing", mixing, CHANGEABLE),
     ("mixing in calm", mixing_in_calm, CALM),
+    ("reloaded chunks", reloading, CALM),
 )
 
 

@@ -101,7 +101,7 @@ class Topic:
         self._policies = policies
         self._name_producer = name_producer
         self._producers = TopicProducers(str(name), stored.get("epoch"), self._record.changed)
-        self._message_deduplication = MessageDeduplication(storage)
+        self._message_deduplication = MessageDeduplication(self.managed_ledger, storage)
         for subscription in storage.names("subscription"):
             self.subscriptions[subscription] = self._new_subscription(subscription, 0, durable=True, properties={})
         if not stored:
@@ -272,6 +272,7 @@ class Topic:
         self.disconnect_all(moved_to)
         self.subscriptions = {name: each for name, each in self.subscriptions.items() if each.durable}
         self.managed_ledger.roll()
+        self._message_deduplication.replay()
         self.counters = TopicCounters(self.counters.created_ms, self.now_ms())
 
     def disconnect_all(self, moved_to: Address | None = None) -> None:
@@ -392,16 +393,23 @@ class MessageDeduplication:
 
     An entry is a duplicate if its first sequence id is not above the highest one. The chunks of a message share one id,
     so only the last chunk is checked and counted. Names are removed only when deduplication is switched off.
+
+    When the topic is loaded, the entries that were stored with deduplication are replayed, as in Pulsar: of each name
+    that is in their metadata, the last entry counts, whatever came before it, and whether or not it is a last chunk.
     """
 
-    __slots__ = ("_highest", "_records", "_storage")
+    __slots__ = ("_highest", "_managed_ledger", "_record", "_records", "_since", "_storage")
 
-    def __init__(self, storage: TopicStorage) -> None:
+    def __init__(self, managed_ledger: ManagedLedger, storage: TopicStorage) -> None:
+        self._managed_ledger = managed_ledger
         self._storage = storage
+        self._record = storage.record("deduplication", "", lambda: self._since)
+        self._since: int | None = self._record.stored  # the offset of the first entry that was checked
         self._highest: dict[str, int] = {}
         self._records: dict[str, Record] = {}
         for producer in storage.names("sequence id"):
             self._highest[producer] = self._record_of(producer).stored
+        self.replay()
 
     def last_of(self, producer: str) -> int:
         """Return the highest sequence id of a name, -1 for none."""
@@ -409,13 +417,24 @@ class MessageDeduplication:
 
     def is_duplicate(self, producer: str, first: int, last: int, metadata: MessageMetadata) -> bool:
         """Return whether the topic has the entry already. If not, it counts as stored from now on."""
+        if self._since is None:
+            self._since = self._managed_ledger.end
+            self._record.changed()
         if metadata.HasField("chunk_id") and metadata.chunk_id != metadata.num_chunks_from_msg - 1:
             return False
         if first <= self.last_of(producer):
             return True
-        self._highest[producer] = last
-        self._record_of(producer).changed()
+        self._put(producer, last)
         return False
+
+    def replay(self) -> None:
+        """Count the stored entries by their metadata."""
+        if self._since is None:
+            return
+        ledger = self._managed_ledger
+        for offset in range(max(self._since, ledger.base), ledger.end):
+            entry = ledger.entry(offset)
+            self._put(entry.producer_name, entry.highest_sequence_id)
 
     def forget(self) -> None:
         """Forget all names."""
@@ -423,6 +442,13 @@ class MessageDeduplication:
             record.remove()
         self._records.clear()
         self._highest.clear()
+        if self._since is not None:
+            self._since = None
+            self._record.changed()
+
+    def _put(self, producer: str, sequence_id: int) -> None:
+        self._highest[producer] = sequence_id
+        self._record_of(producer).changed()
 
     def _record_of(self, producer: str) -> Record:
         if producer not in self._records:

@@ -568,6 +568,22 @@ def test_a_subscription_has_nothing_of_another_that_was_deleted(folder: Any) -> 
     assert folder(None, world).consumer(subscription_type=SHARED).got == [b"0"]
 
 
+def test_the_entries_that_were_stored_with_deduplication_count_again_after_a_restart(folder: Any) -> None:
+    """First chunks, too, as in Pulsar."""
+
+    def send(world: World, name: str) -> None:
+        chunk = {"uuid": "u", "chunk_id": 0, "num_chunks_from_msg": 2}
+        metadata = MessageMetadata(producer_name=name, sequence_id=7, publish_time=1, **chunk)
+        world.producer(name=name).send(b"".join(encode_entry(metadata, b"0")), sequence_id=7, **chunk)
+
+    world = folder(Settings(deduplication=False))
+    send(world, "p")
+    world = folder(Settings(deduplication=True), world)
+    send(world, "q")
+    again = folder(Settings(deduplication=True), world)
+    assert [again.producer(name=name).made.last_sequence_id for name in "pq"] == [-1, 7]
+
+
 def test_sequence_ids_are_forgotten_when_deduplication_is_switched_off(folder: Any) -> None:
     world = folder(Settings(deduplication=True))
     world.producer(name="p").send(b"0", sequence_id=7)

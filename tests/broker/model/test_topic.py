@@ -172,6 +172,40 @@ def test_chunks_are_judged_by_the_last_one(deduplicating: Any) -> None:
     assert send_chunked() == [False, False, True]
 
 
+def test_a_topic_that_is_loaded_again_takes_the_first_chunk_for_the_whole_message(deduplicating: Any) -> None:
+    """As Pulsar does, which goes by the name and the sequence id in the metadata."""
+    producer = deduplicating.producer(name="a")
+    producer.send(sequence_id=3, uuid="u", chunk_id=0, num_chunks_from_msg=2)
+    producer.send(sequence_id=9, producer_name="b", uuid="u", chunk_id=0, num_chunks_from_msg=2)
+    deduplicating.topic().unload()
+    again = deduplicating.producer(name="a")
+    assert again.made.last_sequence_id == 3
+    assert again.send(sequence_id=3, uuid="u", chunk_id=1, num_chunks_from_msg=2) == EARLIEST_POSITION
+    assert deduplicating.producer(name="b").made.last_sequence_id == 9
+
+
+def test_a_topic_that_is_loaded_again_goes_by_the_last_entry_of_a_name(deduplicating: Any) -> None:
+    """As Pulsar does, even if the topic has had a higher sequence id."""
+    producer = deduplicating.producer(name="a")
+    producer.send(sequence_id=2, highest=4, highest_sequence_id=4)
+    deduplicating.topic().unload()
+    assert deduplicating.producer(name="a").made.last_sequence_id == 4
+    deduplicating.topic().unload()
+    producer = deduplicating.producer(name="a")
+    producer.send(sequence_id=3, uuid="u", chunk_id=0, num_chunks_from_msg=2)
+    deduplicating.topic().unload()
+    assert deduplicating.producer(name="a").made.last_sequence_id == 3
+
+
+def test_what_was_stored_without_deduplication_does_not_count_when_the_topic_is_loaded_again(world: Any) -> None:
+    topic = world.topic()
+    world.producer(name="a").send(sequence_id=5)
+    topic.deduplication = True
+    world.producer(name="b").send(sequence_id=5)
+    topic.unload()
+    assert [world.producer(name=name).made.last_sequence_id for name in "ab"] == [-1, 5]
+
+
 def test_without_deduplication_everything_is_stored(world: Any) -> None:
     producer = world.producer(name="a")
     positions = [producer.send(sequence_id=0) for _ in range(2)]
