@@ -50,11 +50,12 @@ def entry_of(rest: bytes) -> Entry:
 class Wiretap:
     """A tap before the broker of a service URL.
 
-    What is of the kind to `withhold` does not reach the other side. The next of the kind to `damage` reaches it with
-    another last byte.
+    What is of the kind to `withhold` does not reach the other side, but for the first `spared` of them. The next of the
+    kind to `damage` reaches it with another last byte.
     """
 
     withhold: type[Message] | None = None
+    spared = 0
     damage: type[Message] | None = None
 
     def __init__(self, service_url: str) -> None:
@@ -101,7 +102,9 @@ class Wiretap:
     def _pass_on(self, frame: bytes) -> bytes:
         kind = type(_said_in(_command_of(frame)))
         if kind is self.withhold:
-            return b""
+            self.spared -= 1
+            if self.spared < 0:
+                return b""
         if kind is self.damage:
             self.damage = None
             return frame[:-1] + bytes([frame[-1] ^ 1])
