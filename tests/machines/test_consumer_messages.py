@@ -80,6 +80,20 @@ def test_acknowledging_or_refusing_a_chunked_message_covers_every_chunk() -> Non
     assert [chunk.entryId for chunk in ack.message_id] == [0, 1]
 
 
+def test_a_chunked_message_that_is_acknowledged_after_it_was_asked_for_again_is_acknowledged_with_every_chunk() -> None:
+    driven = ready(ack_timeout=10.0)
+    parts = {"num_chunks_from_msg": 3, "total_chunk_msg_size": 21}
+    driven.receive(*(chunk(entry, entry, **parts) for entry in range(3)))
+    (handed,) = driven.did(QueueEntries)
+    (one,) = handed.entries
+    driven.tell(HandedOut(driven.generation, 1, (one.message_id,)))
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [0, 1, 2]
+    driven.tell(Acknowledge(driven.generation, (one.message_id,)))
+    driven.tell(AcksDue())
+    assert acked(driven) == [0, 1, 2]
+
+
 def test_chunks_whose_message_is_never_finished_are_acknowledged_in_the_end() -> None:
     driven = ready()
     driven.receive(chunk(0, 0))

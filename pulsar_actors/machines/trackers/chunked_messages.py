@@ -28,8 +28,9 @@ accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its
 Many messages may stay incomplete at once. After a lost connection a producer sends again all that has no receipt. On a
 topic with deduplication the broker drops the last chunk of each message that it has, and only that one. What it stores
 of them must not keep out what comes next. So when there is no room, the oldest message gives its room up whose producer
-has begun one that is later and incomplete, too: the payload is dropped, and the entries wait for `expiry` as before. If
-another chunk of it comes all the same, all of them are redelivered, and it keeps its room then.
+has begun one that is later and incomplete, too: the payload is dropped, and the entries wait for `expiry` as before,
+but no more than `KEPT` messages do. If another chunk of it comes all the same, all of them are redelivered, and it
+keeps its room then.
 
 Chunks are redelivered only after a delay (`set_aside` in `negative_acks_tracker.py`). At once, there would probably
 still be too many incomplete messages. In an ordered subscription everything behind them would come again, too. There,
@@ -59,8 +60,9 @@ ENCRYPTION_TAG_SIZE = 16
 KEPT = 1000
 """The chunks of so many complete messages are remembered, whatever happens to connections and transactions.
 
-If not all chunks of a message were acknowledged in a transaction, the broker would deliver the others alone, and these
-are acknowledged as leftovers once they are old. After an abort, the message could not be read any more.
+If not all chunks of a message were acknowledged in a transaction, or after a redelivery was requested, the broker would
+deliver the others alone, and these are acknowledged as leftovers once they are old. After an abort, the message could
+not be read any more.
 """
 
 STALLED_AFTER = 60.0
@@ -178,7 +180,7 @@ class ChunkedMessages:
     """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
 
     __slots__ = (
-        "_dropped", "_finished", "_in_transactions", "_overtaken", "_paused_at", "_pending", "auto_ack_oldest",
+        "_dropped", "_finished", "_former", "_overtaken", "_paused_at", "_pending", "auto_ack_oldest",
         "expiry", "max_pending", "max_size", "ordered",
     )  # fmt: skip
 
@@ -202,7 +204,7 @@ class ChunkedMessages:
         self._overtaken: OrderedDict[str, _Pending] = OrderedDict()  # without their payloads
         self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
-        self._in_transactions: dict[EntryKey, tuple[EntryKey, ...]] = {}
+        self._former: dict[EntryKey, tuple[EntryKey, ...]] = {}  # acknowledged in transactions, or redelivered
         self._paused_at: float | None = None
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
@@ -306,14 +308,14 @@ class ChunkedMessages:
         if self.auto_ack_oldest:
             del self._pending[uuid]
             outcome.acknowledge += oldest.ids
-        elif not self._give_up_overtaken(chunk):
+        elif not self._give_up_overtaken(chunk, outcome):
             if now - oldest.latest <= STALLED_AFTER:
                 return False
             self._drop(uuid, now)
             outcome.redeliver_later += oldest.ids
         return True
 
-    def _give_up_overtaken(self, new: Chunk) -> bool:
+    def _give_up_overtaken(self, new: Chunk, outcome: ChunkOutcome) -> bool:
         """Let go of the payload of the oldest message whose producer has begun a later one since, behind it."""
         latest = {new.producer: (new.sequence_id, new.message_id.position)}
         for one in self._pending.values():
@@ -324,6 +326,8 @@ class ChunkedMessages:
             if not one.keeps_room and one.sequence_id < sequence_id and one.ids[0].position < first:
                 one.chunks.clear()
                 self._overtaken[uuid] = self._pending.pop(uuid)
+                if len(self._overtaken) > KEPT:
+                    outcome.acknowledge += self._overtaken.popitem(last=False)[1].ids
                 return True
         return False
 
@@ -401,12 +405,12 @@ class ChunkedMessages:
     def chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
         """Return the entries of a message; of a chunked one that was not assembled here, the two that its id names."""
         entry = message_id.position
-        return self._finished.get(entry) or self._in_transactions.get(entry) or known_entries(message_id)
+        return self._finished.get(entry) or self._former.get(entry) or known_entries(message_id)
 
     def take_chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
         """Return the entries of a chunked message that is acknowledged, and forget them."""
         entry = message_id.position
-        remembered = self._in_transactions.pop(entry, None)
+        remembered = self._former.pop(entry, None)
         return self._finished.pop(entry) or remembered or known_entries(message_id)
 
     def take_in_transaction(self, message_id: MessageId) -> tuple[EntryKey, ...]:
@@ -414,15 +418,24 @@ class ChunkedMessages:
 
         They are remembered: the message may have come twice, and be acknowledged again after an abort.
         """
-        entries = self._in_transactions[message_id.position] = self.take_chunks_of(message_id)
-        while len(self._in_transactions) > KEPT:
-            del self._in_transactions[next(iter(self._in_transactions))]
+        entries = self.take_chunks_of(message_id)
+        self._keep(message_id.position, entries)
         return entries
 
     def redelivered(self, entries: Iterable[EntryKey]) -> None:
-        """Forget the chunks of complete messages that are redelivered, maybe to another consumer."""
+        """Wait no more for complete messages that are redelivered, maybe to another consumer.
+
+        Their chunks are remembered: a message that is late may be acknowledged all the same.
+        """
         for entry in entries:
-            self._finished.pop(entry)
+            chunks = self._finished.pop(entry)
+            if chunks is not None:
+                self._keep(entry, chunks)
+
+    def _keep(self, entry: EntryKey, chunks: tuple[EntryKey, ...]) -> None:
+        self._former[entry] = chunks
+        while len(self._former) > KEPT:
+            del self._former[next(iter(self._former))]
 
     def acknowledged_up_to(self, entry: EntryKey) -> None:
         """Forget the entries of the messages that a cumulative acknowledgement covers."""
@@ -519,4 +532,4 @@ class ChunkedMessages:
         self._overtaken.clear()
         self._dropped.clear()
         self._finished.clear()
-        self._in_transactions.clear()
+        self._former.clear()

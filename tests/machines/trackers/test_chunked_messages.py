@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -187,6 +188,15 @@ def test_of_messages_of_one_producer_that_are_interleaved_no_more_give_up_their_
         rest = [of_producer(3 * number + chunk_id, chunk_id, number) for chunk_id in (1, 2)]
         assert add(chunks, *rest).assembled is not None
     assert add(chunks, of_producer(9, 1, 0)).redeliver_later == [at(0), at(9)]
+
+
+def test_of_overtaken_messages_no_more_are_kept_than_a_thousand_even_if_they_never_expire() -> None:
+    chunks = assembly(max_pending=2, expiry=0)
+    begun = KEPT + 12
+    outcomes = [add(chunks, of_producer(number, 0, number)) for number in range(begun)]
+    acknowledged = [one for outcome in outcomes for one in outcome.acknowledge]
+    assert acknowledged == [at(number) for number in range(10)], "those that were overtaken first"
+    assert chunks.first_unread((1, begun)) == (1, 10)
 
 
 @pytest.mark.parametrize("gone", ["connection", "seek"])
@@ -463,11 +473,22 @@ def test_the_chunks_of_a_message_are_known_after_its_transaction() -> None:
     assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 9))
 
 
-def test_of_messages_in_transactions_the_chunks_of_the_last_are_known() -> None:
+def in_transaction(chunks: ChunkedMessages, message_id: MessageId) -> None:
+    chunks.take_in_transaction(message_id)
+
+
+def redelivered(chunks: ChunkedMessages, message_id: MessageId) -> None:
+    chunks.redelivered([message_id.position])
+
+
+@pytest.mark.parametrize("happens", [in_transaction, redelivered])
+def test_of_messages_in_transactions_or_redelivered_ones_the_chunks_of_the_last_are_known(
+    happens: Callable[[ChunkedMessages, MessageId], None],
+) -> None:
     chunks = assembly()
     ids = finished(chunks, KEPT + 1)
     for one in ids:
-        chunks.take_in_transaction(one)
+        happens(chunks, one)
     assert [len(chunks.chunks_of(one)) for one in ids[:3]] == [2, 3, 3]
     chunks.clear()
     assert len(chunks.chunks_of(ids[-1])) == 2
@@ -483,15 +504,18 @@ def test_a_message_that_is_put_together_is_known_although_all_is_redelivered_and
     assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 9))
 
 
-def test_a_message_that_is_redelivered_is_forgotten_because_another_consumer_may_get_it() -> None:
+def test_a_message_that_is_redelivered_is_waited_for_no_more_and_its_chunks_are_known_until_it_is_acknowledged() -> (
+    None
+):
     chunks = assembly()
-    whole = add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 2)).assembled
-    assert whole is not None
-    chunks.redelivered([(1, 0), (1, 1), (1, 2)])
+    for _ in range(2):
+        whole = add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 2)).assembled
+        assert whole is not None
+        chunks.redelivered([(1, 0), (1, 1), (1, 2)])
+        assert chunks.first_unread((1, 9)) is None, "another consumer may get it"
+        assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 1), (1, 2))
+    assert chunks.take_chunks_of(whole.message_id) == ((1, 0), (1, 1), (1, 2))
     assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 2)), "what the id itself knows"
-    whole = add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 2)).assembled
-    assert whole is not None
-    assert chunks.chunks_of(whole.message_id) == ((1, 0), (1, 1), (1, 2))
 
 
 def test_messages_that_are_acknowledged_cumulatively_are_forgotten() -> None:
