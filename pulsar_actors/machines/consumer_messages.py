@@ -278,7 +278,8 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         dead = [SendToDeadLetters(tuple(outcome.dead))] if outcome.dead else []
         judged = self._acknowledge_judged(outcome, now) if outcome.corrupt or outcome.acknowledge else ()
         gone = outcome.passed is not None and self.trackers.chunks.came_up_to(outcome.passed)
-        if not (gone or outcome.has_chunks):  # other entries set no deadline, and let no acknowledgement go on
+        # Other entries set no deadline, and let no acknowledgement go on.
+        if not (gone or outcome.has_chunks or outcome.ends_chunks):
             return [*queued, *dead, *judged, *self._flow(due, now)]
         held = [AcksHeld()] if self.trackers.is_waiting_for_chunks else []
         return [*queued, *dead, *judged, *self._flow(due, now), *self._watch(now), *held]
@@ -500,7 +501,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         """Grant permits, in as many commands as necessary. After a large batch, the broker may still have none."""
         goes_on = False
         if self.trackers.permits.at_broker <= 0:
-            self.trackers.chunks.pause(now)
+            self.trackers.chunks.pause()
         else:
             goes_on = self.trackers.chunks.resume(now)
         parts = (min(permits - granted, MOST_PERMITS) for granted in range(0, permits, MOST_PERMITS))

@@ -110,10 +110,14 @@ _new_delivered_entry: Callable[
 
 
 class IncomingOutcome:
-    """The outcome of the entries of one read; `arrived` and `returned` count permits, `passed` is the last entry."""
+    """The outcome of the entries of one read; `arrived` and `returned` count permits, `passed` is the last entry.
+
+    `ends_chunks` is true if the last entry shows that a message in chunks will not be finished.
+    """
 
     __slots__ = (
-        "acknowledge", "arrived", "corrupt", "dead", "deliver", "has_chunks", "passed", "returned", "unfinished",
+        "acknowledge", "arrived", "corrupt", "dead", "deliver", "ends_chunks", "has_chunks", "passed", "published",
+        "returned", "unfinished",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -125,7 +129,9 @@ class IncomingOutcome:
         self.corrupt: list[CorruptEntry] = []
         self.unfinished: list[IncompleteChunks] = []
         self.passed: EntryKey | None = None
+        self.published: int | None = None
         self.has_chunks = False
+        self.ends_chunks = False
 
     def refuse(self, entry: EntryKey, fault: "ValidationError.ValueType", permits: int) -> None:
         """Note an entry that is corrupt."""
@@ -163,6 +169,8 @@ class IncomingEntries:
         outcome = IncomingOutcome()
         for message in messages:
             self._take_one(message, outcome, now, now_ms)
+        if outcome.published is not None:
+            outcome.ends_chunks = self._chunks.note_entry((now_ms - outcome.published) / 1000, now)
         return outcome
 
     def _take_one(self, message: IncomingEntry, outcome: IncomingOutcome, now: float, now_ms: int) -> None:
@@ -195,6 +203,7 @@ class IncomingEntries:
         ):
             outcome.returned += messages
             return
+        outcome.published = metadata.publish_time
         self._start.note_arrival(position)
         delivery = _new_delivered_entry((message_id, entry, sent, command.redelivery_count, (), None, None))
         if chunked:
@@ -238,10 +247,10 @@ class IncomingEntries:
             return
         self._negative_acks.came(delivery.message_id.position)
         outcome.has_chunks = True
-        chunk = _chunk(delivery, now_ms)
+        chunk = _chunk(delivery, now_ms, self._negative_acks.set_aside_for(delivery.redelivery_count))
         added = self._chunks.add(chunk, now)
         for one in added.redeliver_later:
-            self._negative_acks.set_aside(one.position, delivery.redelivery_count, now)
+            self._negative_acks.set_aside_until(one.position, added.due)
         outcome.returned += added.permits
         outcome.acknowledge += added.acknowledge
         wrong_size = ValidationError.UncompressedSizeCorruption
@@ -285,7 +294,7 @@ def _deducted(command: CommandMessage, metadata: MessageMetadata) -> int:
     return ack_set.delivered(command.ack_set, declared).bit_count()
 
 
-def _chunk(delivery: DeliveredEntry, now_ms: int) -> Chunk:
+def _chunk(delivery: DeliveredEntry, now_ms: int, set_aside: float) -> Chunk:
     metadata = readable(delivery.entry.metadata)
     return Chunk(
         delivery.message_id,
@@ -296,4 +305,5 @@ def _chunk(delivery: DeliveredEntry, now_ms: int) -> Chunk:
         delivery.payload,
         (now_ms - metadata.publish_time) / 1000,
         delivery.entry.metadata,
+        set_aside,
     )

@@ -129,6 +129,23 @@ def test_chunks_do_not_expire_after_a_batch_for_which_there_were_not_enough_perm
     assert driven.timers[RedeliveryDue].delay == 60.0
 
 
+def test_in_a_backlog_a_cumulative_acknowledgement_goes_on_once_much_later_entries_have_come() -> None:
+    driven = ready(queue_size=1, ordered=True)
+    driven.receive(chunk(3, 0))
+    for minute in range(30):
+        last, now_ms = plain(4 + minute), NOW_MS + minute * 60_000
+        driven.receive(incoming(last.entry_id, published=now_ms - 600_000), now_ms=now_ms)  # ten minutes behind
+        delay = driven.timers[RedeliveryDue].delay
+        driven.fire(RedeliveryDue)
+        if driven.did(AcksHeld):
+            break
+        driven.tell(AcknowledgeUpTo(driven.generation, last))
+        assert up_to(driven) == ([2] if minute == 0 else [])
+        driven.tell(HandedOut(driven.generation, 1, (last,)))
+    assert (minute, delay) == (17, 0.0), "ten minutes behind, and clocks may differ"
+    assert up_to(driven) == [last.entry_id - 1]
+
+
 def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
     driven = ready()
     for turn in range(1, 50):

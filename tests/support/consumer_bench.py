@@ -103,10 +103,11 @@ def incoming(  # noqa: PLR0913 - what a delivery says of itself
     ack_set: list[int] | None = None,
     broken: bool = False,
     payload: bytes | None = None,
+    published: int = NOW_MS,
     **metadata: Any,
 ) -> IncomingEntry:
     """Return the event for a message, or for a batch whose payload is never decoded here."""
-    meta = MessageMetadata(producer_name="p", sequence_id=0, publish_time=NOW_MS, **metadata)
+    meta = MessageMetadata(producer_name="p", sequence_id=0, publish_time=published, **metadata)
     if batch is not None:
         meta.num_messages_in_batch = batch
     data = bytearray(b"".join(encode_entry(meta, b"payload" * min(batch or 1, 100) if payload is None else payload)))
@@ -151,8 +152,8 @@ class Subscriber(Driven):
         self.attach(opened)
         return self.tell(Subscribed(self.attempt))
 
-    def receive(self, *messages: IncomingEntry) -> list[Any]:
-        return self.tell(MessagesArrived(self.connection, messages, NOW_MS))
+    def receive(self, *messages: IncomingEntry, now_ms: int = NOW_MS) -> list[Any]:
+        return self.tell(MessagesArrived(self.connection, messages, now_ms))
 
 
 def ready(**options: Any) -> Subscriber:

@@ -16,14 +16,18 @@ unless something was lost or sent twice:
   comes in order there, so the missing chunk is before the start, or was acknowledged. In both cases there is one
   exception, a message whose first chunks were dropped here: they will be redelivered.
 
-An incomplete message must not stay for ever. It expires after `expiry` seconds (0: never), and no more than
-`max_pending` are kept (0: no limit). When there is no room, the *new* message is refused and redelivered later.
-A message that begins again in a redelivery of everything is as old as before. Nothing ages while the broker has no
-permits (`pause`): a program that is slow, or rests, lets the queue fill, often in the middle of a message, and the
-other chunks must wait, too.
-Dropping the oldest instead could go on without end: with more than `max_pending` messages interleaved, each would be
-dropped before its last chunk came. The oldest is dropped in two cases only: with `auto_ack_oldest`, by which the user
-accepts its loss, and after `STALLED_AFTER` seconds without a chunk, because its producer may have died.
+An incomplete message must not stay for ever. It expires if no chunk of it comes for `expiry` seconds (0: never), as its
+producer may have died. Two observations show that none comes: the broker has had permits for so long without a break,
+or an entry comes that was published so long after the latest chunk had come here. Time alone shows nothing: a program
+that is slow, or rests, lets the queue fill, often in the middle of a message, and the other chunks wait at the broker
+(`pause`). Entries are dated by the clocks of their producers, which may be ahead of ours by `CLOCKS_DIFFER`. A chunk
+that comes again in a redelivery of everything makes its message no younger.
+
+No more than `max_pending` messages are kept (0: no limit). When there is no room, the *new* message is refused and
+redelivered later. Dropping the oldest instead could go on without end: with more than `max_pending` messages
+interleaved, each would be dropped before its last chunk came. The one that has had no chunk for longest is dropped in
+two cases only: with `auto_ack_oldest`, by which the user accepts its loss, and if no chunk of it comes for
+`STALLED_AFTER` seconds.
 
 Many messages may stay incomplete at once. After a lost connection a producer sends again all that has no receipt. On a
 topic with deduplication the broker drops the last chunk of each message that it has, and only that one. What it stores
@@ -35,7 +39,7 @@ keeps its room then.
 Chunks are redelivered only after a delay (`set_aside` in `negative_acks_tracker.py`). At once, there would probably
 still be too many incomplete messages. In an ordered subscription everything behind them would come again, too. There,
 a message that was dropped is remembered until its first chunk comes, or until a later entry shows that it will not
-come. In others it is remembered for `expiry` seconds, because other consumers may get it.
+come. In others it is remembered for `expiry` seconds after that delay, because other consumers may get it.
 
 No cumulative acknowledgement may cover chunks of a message that is not read yet (`first_unread`).
 
@@ -43,6 +47,7 @@ The metadata is not trusted. The declared size is only compared; memory is alloc
 each has at least one byte. Chunks that contradict each other, or their declared sizes, make the whole message corrupt.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -68,9 +73,16 @@ not be read any more.
 STALLED_AFTER = 60.0
 """After so many seconds without a chunk, an incomplete message may be dropped to make room for another."""
 
+LONG_AGO = -math.inf
+
+CLOCKS_DIFFER = 300.0
+"""The clock of a producer may be ahead of ours by so many seconds, which is what Kerberos takes."""
+
 
 class Chunk(NamedTuple):
     """One chunk of two or more, from its metadata; `age` is in seconds since it was published.
+
+    If it cannot be used yet, it is redelivered after `set_aside` seconds.
 
     An encrypted chunk is longer than its part of the message, by the tag of the encryption.
     """
@@ -83,6 +95,7 @@ class Chunk(NamedTuple):
     payload: bytes
     age: float = 0.0
     metadata: MessageMetadata | None = None
+    set_aside: float = 0.0
 
     @property
     def is_encrypted(self) -> bool:
@@ -118,7 +131,7 @@ class AssembledMessage(NamedTuple):
 
 @dataclass(slots=True)
 class ChunkOutcome:
-    """The outcome of a chunk. `redeliver_later` has the chunks to be redelivered after a delay.
+    """The outcome of a chunk. `redeliver_later` has the chunks to be redelivered at the time `due`.
 
     The permits of every chunk but the last of a complete message are to be returned.
     """
@@ -127,19 +140,23 @@ class ChunkOutcome:
     permits: int = 1
     acknowledge: list[MessageId] = field(default_factory=list[MessageId])
     redeliver_later: list[MessageId] = field(default_factory=list[MessageId])
+    due: float = field(default=0.0, compare=False)
     corrupt: list[MessageId] = field(default_factory=list[MessageId])
 
 
 @dataclass(slots=True)
 class _Pending:
-    """An incomplete message. `dropped` is set if its chunks come again, maybe one by one."""
+    """An incomplete message. `dropped` is set if its chunks come again, maybe one by one.
+
+    It expires from `latest` on, when the latest chunk came. The first chunks, `known` in number, had come before then.
+    """
 
     producer: str
     sequence_id: int
     num_chunks: int
     total_size: int
-    since: float
     latest: float
+    known: int
     dropped: "_Dropped | None"
     size: int = 0
     ids: list[MessageId] = field(default_factory=list[MessageId])
@@ -154,20 +171,17 @@ class _Pending:
 class _Dropped(NamedTuple):
     """An incomplete message that was dropped here and will be redelivered.
 
-    `begun` is the time since which its expiry counts, None for the time at which it begins again. `is_awaited` is set
-    once everything comes again.
+    Its chunks are set aside until `due`, all of them, or one might always be missing. If everything is redelivered,
+    `due` is when the latest chunk came, and `known` counts the chunks, unless the connection was lost. In an ordered
+    subscription `is_awaited` is set then. `had_come_again` is set if the message was dropped before.
     """
 
     uuid: str
-    since: float
-    begun: float | None = None
+    due: float
+    known: int = 0
+    had_come_again: bool = False
     is_awaited: bool = False
     keeps_room: bool = False
-
-    def later(self, seconds: float) -> "_Dropped":
-        """Return the same as if it had happened so many seconds later."""
-        begun = None if self.begun is None else self.begun + seconds
-        return self._replace(since=self.since + seconds, begun=begun)
 
 
 def known_entries(message_id: MessageId) -> tuple[EntryKey, ...]:
@@ -180,7 +194,7 @@ class ChunkedMessages:
     """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
 
     __slots__ = (
-        "_dropped", "_finished", "_former", "_overtaken", "_paused_at", "_pending", "auto_ack_oldest",
+        "_dropped", "_finished", "_former", "_overtaken", "_pending", "_permits_since", "_published", "auto_ack_oldest",
         "expiry", "max_pending", "max_size", "ordered",
     )  # fmt: skip
 
@@ -205,23 +219,23 @@ class ChunkedMessages:
         self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
         self._former: dict[EntryKey, tuple[EntryKey, ...]] = {}  # acknowledged in transactions, or redelivered
-        self._paused_at: float | None = None
+        self._permits_since = self._published = LONG_AGO
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
         """Add a chunk, and return its outcome."""
-        pending = self._begun_before(chunk)
+        due, pending = now + chunk.set_aside, self._begun_before(chunk)
         if self._contradicts(chunk, pending):
             return self._corrupt(chunk, pending)
         if chunk.chunk_id == 0:
-            return self._begin(chunk, now)
+            return self._begin(chunk, now, due)
         if pending is None or chunk.chunk_id > len(pending.ids):
-            return self._stray(chunk, pending, now)
+            return self._stray(chunk, pending, now, due)
         if chunk.chunk_id < len(pending.ids):
             known = pending.ids[chunk.chunk_id] == chunk.message_id
             return ChunkOutcome(acknowledge=[] if known else [chunk.message_id])
         if chunk.uuid in self._overtaken:
-            self._drop(chunk.uuid, now)
-            return ChunkOutcome(redeliver_later=[*pending.ids, chunk.message_id])
+            self._drop(chunk.uuid, now, due)
+            return ChunkOutcome(redeliver_later=[*pending.ids, chunk.message_id], due=due)
         return self._append(chunk, pending, ChunkOutcome(), now)
 
     def _incomplete(self, uuid: str) -> _Pending | None:
@@ -269,33 +283,32 @@ class ChunkedMessages:
         self._take(chunk.uuid)
         return ChunkOutcome(corrupt=list(dict.fromkeys([*pending.ids, chunk.message_id])))
 
-    def _begin(self, chunk: Chunk, now: float) -> ChunkOutcome:
-        outcome, other, first = ChunkOutcome(), self._incomplete(chunk.uuid), chunk.message_id.position
+    def _begin(self, chunk: Chunk, now: float, due: float) -> ChunkOutcome:
+        outcome, other, first = ChunkOutcome(due=due), self._incomplete(chunk.uuid), chunk.message_id.position
         if chunk.uuid not in self._pending and not self._has_room(chunk, outcome, now):
             if other is not None:
-                self._drop(chunk.uuid, now)
+                self._drop(chunk.uuid, now, due)
                 outcome.redeliver_later += (one for one in other.ids if one != chunk.message_id)
             outcome.redeliver_later.append(chunk.message_id)
-            before = self._dropped.get(first) or _Dropped(chunk.uuid, now)
-            self._remember(first, before._replace(since=now, is_awaited=False))
+            before = self._dropped.get(first) or _Dropped(chunk.uuid, due)
+            self._remember(first, before._replace(due=due, known=0, is_awaited=False), now)
             return outcome
         if other is not None and other.ids[0] != chunk.message_id:
             if first < other.ids[0].position or self._comes_one_by_one(other, now):
-                # If a chunk of both is lost, they must not be dropped for each other for ever.
-                self._drop(chunk.uuid, now if other.dropped is None else other.dropped.since)
+                self._drop(chunk.uuid, now, due)
                 outcome.redeliver_later += other.ids
             else:
                 outcome.acknowledge += other.ids
         self._take(chunk.uuid)
         dropped = self._dropped.pop(first, None)
-        since = now if dropped is None or dropped.begun is None else dropped.begun
+        latest, known = (dropped.due, dropped.known) if dropped is not None and dropped.known else (now, 0)
         pending = self._pending[chunk.uuid] = _Pending(
             chunk.producer,
             chunk.sequence_id,
             chunk.num_chunks,
             chunk.total_size,
-            since,
-            now,
+            latest,
+            known,
             dropped,
         )
         return self._append(chunk, pending, outcome, now)
@@ -304,14 +317,14 @@ class ChunkedMessages:
         """Check whether another message may begin, and make room if something may be dropped."""
         if not self.max_pending or len(self._pending) < self.max_pending:
             return True
-        uuid, oldest = next(iter(self._pending.items()))
+        uuid, oldest = next(iter(self._pending.items()))  # the one without a chunk for longest
         if self.auto_ack_oldest:
             del self._pending[uuid]
             outcome.acknowledge += oldest.ids
         elif not self._give_up_overtaken(chunk, outcome):
-            if now - oldest.latest <= STALLED_AFTER:
+            if now <= self._over_at(oldest.latest, STALLED_AFTER):
                 return False
-            self._drop(uuid, now)
+            self._drop(uuid, now, outcome.due)
             outcome.redeliver_later += oldest.ids
         return True
 
@@ -332,42 +345,55 @@ class ChunkedMessages:
         return False
 
     def _comes_one_by_one(self, pending: _Pending, now: float) -> bool:
-        """Return whether chunks that are missing may still be redelivered, because they were dropped here."""
-        return not self.ordered and pending.dropped is not None and self._is_expected(pending.dropped, now)
+        """Return whether chunks that are missing may still be redelivered, because they were dropped here.
 
-    def _drop(self, uuid: str, since: float) -> None:
+        If they did not come with the others a second time, they are lost.
+        """
+        dropped = None if self.ordered else pending.dropped
+        return dropped is not None and not dropped.had_come_again and self._is_expected(dropped, now)
+
+    def _drop(self, uuid: str, now: float, due: float) -> None:
         """Drop a message whose first chunks will be redelivered, and remember that."""
         had_given_up = uuid in self._overtaken
         pending = self._take(uuid)
         if pending is not None:
-            keeps_room = had_given_up or pending.keeps_room
-            self._remember(pending.ids[0].position, _Dropped(uuid, since, keeps_room=keeps_room))
+            keeps_room, had_come_again = had_given_up or pending.keeps_room, pending.dropped is not None
+            dropped = _Dropped(uuid, due, had_come_again=had_come_again, keeps_room=keeps_room)
+            self._remember(pending.ids[0].position, dropped, now)
 
-    def _remember(self, first: EntryKey, dropped: _Dropped) -> None:
+    def _remember(self, first: EntryKey, dropped: _Dropped, now: float) -> None:
         """Remember a dropped message, and forget those that nobody waits for any longer."""
         self._dropped.pop(first, None)
         self._dropped[first] = dropped
-        while not self._is_expected(self._dropped[next(iter(self._dropped))], dropped.since):
+        while self._dropped and not self._is_expected(self._dropped[next(iter(self._dropped))], now):
             del self._dropped[next(iter(self._dropped))]
 
     def _is_expected(self, dropped: _Dropped, now: float) -> bool:
         """Return whether the first chunks of a message that was dropped here may still be redelivered."""
-        return self.ordered or not self.expiry or now - dropped.since <= self.expiry
+        return self.ordered or now <= self._over_at(dropped.due, self.expiry)
+
+    def _over_at(self, since: float, seconds: float) -> float:
+        """Return the time from which on it is sure that nothing comes for so many seconds; infinite for 0 seconds."""
+        if seconds and since + seconds + CLOCKS_DIFFER < self._published:
+            return since + seconds
+        return max(since, self._permits_since) + (seconds or math.inf)
 
     def will_come_again(self, now: float) -> bool:
         """Return whether a message that was dropped here will be redelivered as a whole. Any thread may ask."""
         return any(self._is_expected(one, now) for one in list(self._dropped.values()))
 
-    def _stray(self, chunk: Chunk, pending: _Pending | None, now: float) -> ChunkOutcome:
+    def _stray(self, chunk: Chunk, pending: _Pending | None, now: float, due: float) -> ChunkOutcome:
         ids = [chunk.message_id] if pending is None else [*pending.ids, chunk.message_id]
-        will_come = any(self._is_expected(self._dropped[first], now) for first in self._dropped_before(chunk))
+        expected = [first for first in self._dropped_before(chunk) if self._is_expected(self._dropped[first], now)]
+        will_come = expected or (pending is not None and self._comes_one_by_one(pending, now))
         if not will_come and (self.ordered or (self.expiry and chunk.age > self.expiry)):
             if pending is not None:
                 self._take(chunk.uuid)
             return ChunkOutcome(acknowledge=ids)
+        due = max((self._dropped[first].due for first in expected if self._dropped[first].due > now), default=due)
         if pending is not None:
-            self._drop(chunk.uuid, now)
-        return ChunkOutcome(redeliver_later=ids)
+            self._drop(chunk.uuid, now, due)
+        return ChunkOutcome(redeliver_later=ids, due=due)
 
     def came_up_to(self, entry: EntryKey) -> bool:
         """Forget the dropped messages that did not come again before an entry. Return whether there were any.
@@ -381,11 +407,24 @@ class ChunkedMessages:
             del self._dropped[first]
         return bool(gone)
 
+    def note_entry(self, age: float, now: float) -> bool:
+        """Note that an entry has come, which was published so many seconds ago. Return whether a message expires now.
+
+        If it was published in the future, the clock of its producer is ahead, maybe by far, and nothing follows.
+        """
+        if not (self._pending or self._overtaken or self._dropped):
+            return False
+        if age >= -CLOCKS_DIFFER:
+            self._published = max(self._published, now - age)
+        return any(self._over_at(one.latest, self.expiry) <= now for one in self._oldest())
+
     def _append(self, chunk: Chunk, pending: _Pending, outcome: ChunkOutcome, now: float) -> ChunkOutcome:
         pending.ids.append(chunk.message_id)
         pending.chunks.append(chunk)
         pending.size += chunk.size
-        pending.latest = now
+        if len(pending.ids) > max(pending.known, 1):
+            pending.latest = now
+            self._pending.move_to_end(chunk.uuid)
         if len(pending.ids) == chunk.num_chunks:
             outcome.assembled = self._finish(chunk, pending)
             outcome.permits = 0
@@ -471,38 +510,33 @@ class ChunkedMessages:
         """Return whether an entry is the first chunk of a message that was dropped here and will be redelivered."""
         return entry in self._dropped
 
-    def pause(self, now: float) -> None:
-        """Let no message age: the broker has no permits, so no chunk can come."""
-        if self._paused_at is None:
-            self._paused_at = now
+    def pause(self) -> None:
+        """Note that the broker has no permits, so that no chunk can come."""
+        self._permits_since = math.inf
 
     def resume(self, now: float) -> bool:
-        """Let messages age again: the broker has got permits. Return whether there are any."""
-        if self._paused_at is None:
+        """Note that the broker has got permits. Return whether messages may expire that could not before."""
+        if self._permits_since <= now:
             return False
-        rested, self._paused_at = now - self._paused_at, None
-        for _, incomplete in self._all_incomplete():
-            incomplete.since += rested
-            incomplete.latest += rested
-            if incomplete.dropped is not None:
-                incomplete.dropped = incomplete.dropped.later(rested)
-        self._dropped = {first: one.later(rested) for first, one in self._dropped.items()}
+        self._permits_since = now
         return bool(self._pending or self._overtaken)
 
     def expire(self, now: float) -> list[MessageId]:
         """Drop messages that have been incomplete for too long, and return their chunks, to be acknowledged."""
         expired: list[MessageId] = []
-        for incomplete in (self._pending, self._overtaken) if self.expiry and self._paused_at is None else ():
-            while incomplete and next(iter(incomplete.values())).since + self.expiry <= now:
+        for incomplete in (self._pending, self._overtaken):
+            while incomplete and self._over_at(next(iter(incomplete.values())).latest, self.expiry) <= now:
                 expired += incomplete.popitem(last=False)[1].ids
         return expired
 
     def next_expiry(self) -> float | None:
         """Return the time at which the oldest incomplete message expires."""
-        if not self.expiry or self._paused_at is not None:
-            return None
-        oldest = [next(iter(incomplete.values())) for incomplete in (self._pending, self._overtaken) if incomplete]
-        return min((one.since + self.expiry for one in oldest), default=None)
+        due = min((self._over_at(one.latest, self.expiry) for one in self._oldest()), default=math.inf)
+        return None if due == math.inf else due
+
+    def _oldest(self) -> Iterator[_Pending]:
+        """Return the messages to which no chunk has come for longest."""
+        return (next(iter(incomplete.values())) for incomplete in (self._pending, self._overtaken) if incomplete)
 
     def _all_incomplete(self) -> Iterator[tuple[str, _Pending]]:
         return chain(self._overtaken.items(), self._pending.items())
@@ -518,9 +552,9 @@ class ChunkedMessages:
         If the connection is lost (`is_lost`), nobody knows when they come, and their expiry starts again.
         """
         for uuid, pending in self._all_incomplete():
-            first = pending.ids[0].position
-            begun = None if is_lost else pending.since
-            self._remember(first, _Dropped(uuid, pending.latest, begun, keeps_room=pending.keeps_room))
+            known = 0 if is_lost else max(pending.known, len(pending.ids))
+            dropped = _Dropped(uuid, pending.latest, known, keeps_room=pending.keeps_room)
+            self._dropped[pending.ids[0].position] = dropped
         self._pending.clear()
         self._overtaken.clear()
         if self.ordered:

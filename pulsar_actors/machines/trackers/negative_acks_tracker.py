@@ -92,7 +92,15 @@ class NegativeAcksTracker:
 
     def set_aside(self, entry: EntryKey, redelivery_count: int, now: float) -> None:
         """Note an entry that the consumer cannot use for now."""
-        self._deadlines.put(entry, now + max(SHORTEST_SET_ASIDE, self.delay.after(redelivery_count)))
+        self.set_aside_until(entry, now + self.set_aside_for(redelivery_count))
+
+    def set_aside_until(self, entry: EntryKey, due: float) -> None:
+        """Note such an entry that others are set aside with."""
+        self._deadlines.put(entry, due)
+
+    def set_aside_for(self, redelivery_count: int) -> float:
+        """Return the seconds for which such an entry is set aside."""
+        return max(SHORTEST_SET_ASIDE, self.delay.after(redelivery_count))
 
     def came(self, entry: EntryKey) -> None:
         """Forget an entry that was set aside and has been redelivered."""

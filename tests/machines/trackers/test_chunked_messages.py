@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.machines.trackers.chunked_messages import KEPT, Chunk, ChunkedMessages, ChunkOutcome
+from pulsar_actors.machines.trackers.chunked_messages import CLOCKS_DIFFER, KEPT, Chunk, ChunkedMessages, ChunkOutcome
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import EncryptionKeys, MessageMetadata
 
@@ -98,39 +98,108 @@ def test_an_overtaken_message_is_complete_when_its_chunks_have_come_again(*, ord
 
 def test_an_overtaken_message_of_which_nothing_comes_any_more_expires_like_others() -> None:
     chunks = with_overtaken()
-    assert chunks.next_expiry() == 60.0
-    assert chunks.expire(60.0) == [at(0), at(1)]
-    assert chunks.expire(64.0) == [at(2), at(3), at(4), at(5)]
+    assert chunks.next_expiry() == 61.0
+    assert chunks.expire(61.0) == [at(0), at(1)]
+    assert chunks.expire(65.0) == [at(2), at(3), at(4), at(5)]
     assert chunks.next_expiry() is None
 
 
-def test_no_message_ages_while_no_chunk_can_come() -> None:
+def test_no_message_expires_before_the_broker_has_had_permits_for_long_without_a_break() -> None:
     chunks = with_overtaken()
-    chunks.pause(10.0)
-    chunks.pause(20.0)
+    chunks.pause()
     assert chunks.next_expiry() is None
     assert chunks.expire(1e6) == []
     assert chunks.resume(1010.0)
     assert not chunks.resume(1020.0)
-    assert chunks.next_expiry() == 1060.0
-    assert chunks.expire(1060.0) == [at(0), at(1)]
+    assert chunks.next_expiry() == 1070.0
+    chunks.pause()
+    chunks.resume(1069.0)
+    assert chunks.expire(1128.0) == []
+    assert chunks.expire(1129.0) == [at(entry) for entry in (2, 3, 4, 5, 0, 1)]
 
 
-def test_what_was_dropped_does_not_age_either_while_no_chunk_can_come() -> None:
-    chunks = assembly(ordered=True)
-    chunks.add(chunk(0, 0), 0.0)
-    chunks.pause(0.0)
-    chunks.drop_unfinished(is_lost=False)
-    chunks.resume(1000.0)
-    chunks.add(chunk(0, 0), 1001.0)
-    assert chunks.next_expiry() == 1060.0
-
+def test_what_was_dropped_is_expected_while_no_chunk_can_come() -> None:
     full = assembly(max_pending=1)
     full.add(chunk(0, 0, "other"), 0.0)
     full.add(chunk(1, 0), 0.0)
-    full.pause(0.0)
+    full.pause()
     full.resume(1000.0)
-    assert full.add(chunk(2, 1, age=999.0), 1001.0) == ChunkOutcome(redeliver_later=[at(2)])
+    assert full.add(chunk(2, 1, age=999.0), 1060.0) == ChunkOutcome(redeliver_later=[at(2)])
+    assert full.add(chunk(2, 1, age=999.0), 1060.1) == ChunkOutcome(acknowledge=[at(2)])
+
+
+def without_permits() -> ChunkedMessages:
+    """Return an assembly with a chunk that came at 1000.0, whose broker has no permits."""
+    chunks = assembly()
+    chunks.pause()
+    chunks.add(chunk(0, 0, age=900.0), 1000.0)
+    return chunks
+
+
+def test_without_permits_a_message_expires_when_later_entries_come_and_the_clocks_of_producers_may_be_ahead() -> None:
+    chunks = without_permits()
+    latest = 1000.0 + 60.0 + CLOCKS_DIFFER
+    assert not chunks.note_entry(2000.0 - latest, 2000.0)
+    assert chunks.expire(2000.0) == []
+    assert chunks.note_entry(2000.0 - latest - 0.1, 2000.0)
+    assert chunks.next_expiry() == 1060.0
+    assert chunks.expire(2000.0) == [at(0)]
+
+
+def test_of_an_entry_from_the_future_nothing_follows() -> None:
+    chunks = without_permits()
+    assert not chunks.note_entry(-CLOCKS_DIFFER - 0.1, 1010.0)
+    assert not chunks.note_entry(0.0, 1200.0)
+
+
+def test_a_message_whose_chunks_take_long_expires_when_none_has_come_for_long() -> None:
+    chunks = assembly()
+    for part in range(3):
+        assert chunks.expire(50.0 * part) == []
+        outcome = chunks.add(chunk(part, part), 50.0 * part)
+    assert outcome.assembled is not None
+    for part in range(2):
+        chunks.add(chunk(10 + part, part), 200.0 + 50.0 * part)
+    assert chunks.next_expiry() == 310.0
+    assert chunks.expire(310.0) == [at(10), at(11)]
+
+
+def test_of_several_messages_the_one_expires_first_to_which_no_chunk_has_come_for_longest() -> None:
+    chunks = assembly()
+    chunks.add(chunk(0, 0, "a"), 0.0)
+    chunks.add(chunk(1, 0, "b"), 10.0)
+    chunks.add(chunk(2, 1, "a"), 50.0)
+    assert chunks.next_expiry() == 70.0
+    assert chunks.expire(70.0) == [at(1)]
+
+
+def come_again(chunks: ChunkedMessages, come: dict[float, Chunk]) -> ChunkOutcome:
+    """Add chunks at their times, and again when they have been set aside; return the outcome of the last."""
+    here = {part.message_id: part for part in come.values()}
+    due = [(now, part.message_id) for now, part in come.items()]
+    for _ in range(100):
+        if not due:
+            break
+        now, one = min(due)
+        due.remove((now, one))
+        expired = chunks.expire(now)
+        outcome = chunks.add(here[one], now)
+        assert not {*expired, *outcome.acknowledge} & {*here}
+        due += ((outcome.due, again) for again in outcome.redeliver_later if again in here)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("delay", "come"), [(600.0, (0, 61, 599)), (600.0, (0, 540, 601)), (60.0, (0, 30, 70)), (10.0, (0, 9, 19))]
+)
+def test_a_message_whose_chunks_were_set_aside_comes_out_whole(delay: float, come: tuple[float, ...]) -> None:
+    chunks = assembly(max_pending=1)
+    chunks.add(chunk(0, 0, "other"), 0.0)
+    parts = (chunk(1 + part, part, age=999.0)._replace(set_aside=delay) for part in range(3))
+    first = next(parts)
+    assert chunks.add(first, 0.0).redeliver_later == [at(1)]
+    add(chunks, chunk(10, 1, "other"), chunk(11, 2, "other"))
+    assert come_again(chunks, {delay: first, **dict(zip(come[1:], parts, strict=True))}).assembled is not None
 
 
 def test_a_message_that_was_overtaken_after_it_had_been_set_aside_is_given_its_time_again() -> None:
@@ -152,7 +221,7 @@ def test_a_message_that_keeps_its_room_still_does_so_after_it_was_refused() -> N
     again = [of_producer(0, 0, 0), of_producer(1, 1, 0), of_producer(6, 2, 0)]
     add(chunks, again[2], chunk(7, 0, "x"), of_producer(8, 0, 0, "y"))
     assert add(chunks, again[0]).redeliver_later == [at(0)], "there is no room"
-    chunks.expire(64.0)
+    chunks.expire(65.0)
     add(chunks, again[0], of_producer(9, 0, 8), of_producer(10, 0, 9))
     assert add(chunks, *again[1:]).assembled is not None
 
@@ -267,6 +336,14 @@ def test_two_incomplete_messages_with_one_uuid_are_not_dropped_for_each_other_fo
     assert {at(0), at(1)} <= set(given_up)
 
 
+def test_a_message_of_which_a_chunk_is_missing_each_time_is_given_up() -> None:
+    chunks = assembly(max_pending=1)
+    add(chunks, chunk(9, 0, "other"), chunk(0, 0), chunk(10, 1, "other"), chunk(11, 2, "other"))
+    outcomes = [add(chunks, chunk(0, 0), chunk(2, 2, age=100.0)) for _ in range(2)]
+    assert [outcome.redeliver_later for outcome in outcomes] == [[at(0), at(2)], []]
+    assert outcomes[1].acknowledge == [at(0), at(2)]
+
+
 def test_a_corrupt_first_chunk_harms_no_other_message_with_its_uuid() -> None:
     chunks = assembly()
     add(chunks, chunk(0, 0, of=2))
@@ -309,6 +386,19 @@ def test_what_begins_again_in_a_redelivery_is_as_old_as_before(*, is_lost: bool,
     chunks.drop_unfinished(is_lost=is_lost)
     chunks.add(chunk(0, 0), 40.0)
     assert chunks.next_expiry() == expires
+
+
+def test_in_a_redelivery_only_a_chunk_that_had_not_come_before_makes_a_message_younger() -> None:
+    chunks = assembly(ordered=True)
+    for part in (0, 1):
+        chunks.add(chunk(part, part, of=4), 10.0 * part)
+    for now in (30.0, 40.0):
+        chunks.drop_unfinished(is_lost=False)
+        chunks.add(chunk(0, 0, of=4), now)
+    chunks.add(chunk(1, 1, of=4), 45.0)
+    assert chunks.next_expiry() == 70.0
+    chunks.add(chunk(2, 2, of=4), 50.0)
+    assert chunks.next_expiry() == 110.0
 
 
 def test_the_first_unread_chunk_is_of_a_message_that_is_incomplete_dropped_or_not_acknowledged() -> None:
