@@ -270,7 +270,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         opened = [ProducerOpened(event.command.producer_name)] if self._accepted() else []
         self.identity.adopt(event.command)
         self.sequence_ids.created(event.command.last_sequence_id)
-        self.pending.bind(self.connection, signed(event.command.last_sequence_id))
+        self.pending.bind(self.connection, signed(event.command.last_sequence_id), now)
         oversized = [Fail(one.failed.token, one.error) for one in self.pending.fail_oversized(self._largest_entry)]
         if not len(self.pending):
             self._reset_failures()  # with pending batches, only a receipt counts as success
@@ -331,7 +331,9 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
             if stored is ReceiptVerdict.SKIPS_HEAD:
                 rest = [FeedRemainingReceipts(event._replace(commands=event.commands[index:]))]
                 break
-            if not isinstance(stored, ReceiptVerdict):
+            if stored is ReceiptVerdict.CHUNK:
+                self.pending.chunk_stored(now)
+            elif not isinstance(stored, ReceiptVerdict):
                 ended.append(stored)
         if not ended:
             return [*self._finished_flushes(), *rest]

@@ -749,6 +749,22 @@ def test_a_chunked_message_completes_with_its_last_chunk() -> None:
     assert stage.receipt(0, 1, 2) == [complete("a", (1, 1), (1, 2))]
 
 
+@pytest.mark.parametrize(("away", "next_frame"), [(20.0, 1), (40.0, 0)])
+def test_all_chunks_are_written_again_if_consumers_may_have_given_up_those_that_are_stored(
+    away: float, next_frame: int
+) -> None:
+    stage = ready()
+    stage.now = 1000.0
+    stage.machine.pending.reserve(1, 10)
+    stage.tell(Publish((PendingSend("a", 0, 0, 1, 10, None, frames=2),)))
+    assert stage.receipt(0, 1, 1) == []
+    stage.now += away
+    stage.lose()
+    effects = rebind(stage)
+    items = [item for effect in effects if isinstance(effect, SendBatches) for item in effect.items]
+    assert [item.next_frame for item in items] == [next_frame]
+
+
 def test_of_a_message_that_the_broker_says_to_have_only_the_last_chunk_is_written_again() -> None:
     stage = ready()
     stage.machine.pending.reserve(1, 10)

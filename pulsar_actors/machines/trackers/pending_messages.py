@@ -21,7 +21,10 @@ fails as well if a plain item behind it may be stored alone: a broker that drops
 lower id, and say that it is stored.
 
 A chunked message is one item with several frames that share a sequence id: each receipt is for the next chunk, and the
-last receipt completes the item. Chunks with a receipt are not written again, and a second receipt does not count.
+last receipt completes the item. Chunks with a receipt are not written again soon after, and a second receipt does not
+count. Later, all chunks are written again: consumers may have given up those that are stored, and a first chunk begins
+the message again. Always to do so would be simpler, but a large message might never be stored over connections that
+are often lost.
 Chunks are stored in order, so receipts that have overtaken each other are put in order again. Of a message that is sent
 again and was there, a broker drops the last chunk only. It says so at once, while the chunks before are still being
 stored, here and in the messages before. So that receipt completes the item, and those of its other chunks come too
@@ -204,6 +207,12 @@ def _may_be_overtaken(item: TransactionalSend[Any], last_sequence_id: int) -> bo
     return behind is not None and not item.highest_sequence_id <= last_sequence_id < behind
 
 
+RESUMES_WITHIN = 30.0
+"""A message goes on with the chunks that have no receipt so many seconds after the last receipt of a chunk, at most.
+
+That is half of the time for which consumers keep incomplete messages by default.
+"""
+
 NOT_STORED: Final = (0, 0)
 """The receipt of all that is sent to a topic that is not persistent."""
 
@@ -282,12 +291,16 @@ class PendingMessages(Generic[T]):
     that the broker takes.
     """
 
-    __slots__ = ("_connection", "_memory", "_plain_items", "_waiting", "_written", "held", "largest", "messages")
+    __slots__ = (
+        "_chunk_stored_at", "_connection", "_memory", "_plain_items", "_waiting", "_written",
+        "held", "largest", "messages",
+    )  # fmt: skip
 
     def __init__(self, messages: SendQuota, memory: SendQuota) -> None:
         self.messages = messages
         self._memory = memory
         self._plain_items = 0
+        self._chunk_stored_at = 0.0
         self._written: deque[PendingSend[T]] = _NOTHING
         self._waiting: list[PendingSend[T]] = _NONE_WAITS
         self._connection: int | None = None
@@ -320,7 +333,7 @@ class PendingMessages(Generic[T]):
             self._waiting.append(item)
         self._plain_items += not isinstance(item, TransactionalSend)
 
-    def bind(self, connection: int, last_sequence_id: int = -1) -> None:
+    def bind(self, connection: int, last_sequence_id: int = -1, now: float = 0.0) -> None:
         """Start on a new connection, where nothing is written yet.
 
         `last_sequence_id` is that of the last message which the broker knows. It may not be on its disk yet, so each
@@ -328,12 +341,13 @@ class PendingMessages(Generic[T]):
         """
         self.unbind()
         self._connection = connection
+        is_too_late = now - self._chunk_stored_at > RESUMES_WITHIN
         for item in self._waiting:
             if item.frames > 1 and item.writes:
                 if item.highest_sequence_id <= last_sequence_id:
                     item.message_ids = (STORED_BEFORE,) * (item.frames - 1)
-                elif STORED_BEFORE in item.message_ids:
-                    item.message_ids = ()  # it drops repeats no more, or could not write the message after all
+                elif is_too_late or STORED_BEFORE in item.message_ids:
+                    item.message_ids = ()  # or it drops repeats no more, or could not write the message after all
 
     def leave_cluster(self) -> None:
         """Have messages in chunks written from their start: those chunks that are stored are in another cluster."""
@@ -417,6 +431,10 @@ class PendingMessages(Generic[T]):
         self._memory.free(item.size)
         self._plain_items -= not isinstance(item, TransactionalSend)
         return StoredSend(item.token, item.message_ids, item.highest_sequence_id, overtook=item is not head)
+
+    def chunk_stored(self, now: float) -> None:
+        """Note that a chunk has a receipt, and its message goes on."""
+        self._chunk_stored_at = now
 
     def _may_overtake(self, item: PendingSend[T], message_id: tuple[int, int]) -> bool:
         """Return whether a receipt of the item may come before those of all written items before it."""

@@ -19,6 +19,7 @@ from pulsar_actors.exceptions import (
     TopicTerminatedBeforeReceipt,
 )
 from pulsar_actors.machines.trackers.pending_messages import (
+    RESUMES_WITHIN,
     FailedSend,
     MemoryLimit,
     PendingFlushes,
@@ -337,6 +338,19 @@ def test_chunks_that_are_stored_are_not_written_again() -> None:
     assert [item.next_frame for item in queue.take_unwritten()] == [1]
     queue.receipt(2, 5, (3, 1))
     assert isinstance(queue.receipt(2, 5, (3, 2)), StoredSend)
+
+
+@pytest.mark.parametrize(("away", "next_frame"), [(RESUMES_WITHIN, 2), (RESUMES_WITHIN + 0.1, 0)])
+def test_long_after_the_last_receipt_of_a_chunk_all_are_written_again(away: float, next_frame: int) -> None:
+    queue = _queue()
+    _add(queue, "large", 5, frames=3)
+    queue.bind(1, now=100.0)
+    queue.take_unwritten()
+    for entry, now in ((0, 110.0), (1, 120.0)):
+        assert queue.receipt(1, 5, (3, entry)) == ReceiptVerdict.CHUNK
+        queue.chunk_stored(now)
+    queue.bind(2, now=120.0 + away)
+    assert [item.next_frame for item in queue.take_unwritten()] == [next_frame]
 
 
 def test_a_new_connection_sends_the_whole_queue_in_order_before_anything_new() -> None:
