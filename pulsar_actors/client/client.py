@@ -418,8 +418,8 @@ class Client(Closeable):
         max_pending_chunked_message = 10
             Chunked messages that are put together at once; 0: any number.
         auto_ack_oldest_chunked_message_on_queue_full = False
-            If there are more, acknowledge the oldest unread. Otherwise the newest is refused, and delivered again
-            later.
+            If there are more, acknowledge the one unread to which no chunk has come for longest. Otherwise the newest
+            is refused, and delivered again later.
         start_message_id_inclusive = False
             Let a `seek` to a message start at that message, instead of after it.
         batch_receive_policy = None
@@ -452,8 +452,9 @@ class Client(Closeable):
         ack_timeout_redelivery_backoff = None
             A time that is added to `unacked_messages_timeout_ms`, and that grows with the number of redeliveries.
         expire_time_of_incomplete_chunked_message_ms = 60000
-            Milliseconds after which the chunks of an incomplete message are acknowledged unread; 0: never. Until then
-            a cumulative acknowledgement ends before them. The time stands still while the receiver queue is full.
+            Milliseconds after the latest chunk of an incomplete message, after which its chunks are acknowledged
+            unread; 0: never. Until then a cumulative acknowledgement ends before them. Longer, while the receiver queue
+            is full: see `docs/delivery-guarantees.md`.
         priority_level = 0
             Consumers with the lowest level come first. Shared: they get messages as long as they have permits.
             Failover: one of them is the active consumer.
@@ -533,10 +534,10 @@ class Client(Closeable):
             With `auto_ack_oldest_chunked_message_on_queue_full`, the chunked messages that are put together at once; 0:
             any number.
         auto_ack_oldest_chunked_message_on_queue_full = False
-            If there are more, drop the oldest. Otherwise there is no limit: no broker sends a reader again what it has
-            left behind.
+            If there are more, drop the one to which no chunk has come for longest. Otherwise there is no limit: no
+            broker sends a reader again what it has left behind.
         expire_time_of_incomplete_chunked_message_ms = 60000
-            Milliseconds after which an incomplete chunked message is dropped; 0: never.
+            Milliseconds after its latest chunk, after which an incomplete chunked message is dropped; 0: never.
         interceptors = ()
             Objects that see, and may change, the messages that are read: see `ReaderInterceptor`.
         """

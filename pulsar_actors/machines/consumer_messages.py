@@ -500,7 +500,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
     def _flow(self, permits: int, now: float) -> Effects:
         """Grant permits, in as many commands as necessary. After a large batch, the broker may still have none."""
         goes_on = False
-        if self.trackers.permits.at_broker <= 0:
+        if self.trackers.permits.at_broker <= 0 and self._persistent:  # or it drops chunks for which it has none
             self.trackers.chunks.pause()
         else:
             goes_on = self.trackers.chunks.resume(now)

@@ -129,6 +129,14 @@ def test_chunks_do_not_expire_after_a_batch_for_which_there_were_not_enough_perm
     assert driven.timers[RedeliveryDue].delay == 60.0
 
 
+def test_chunks_of_a_topic_that_is_not_stored_expire_while_the_queue_is_full_as_the_others_are_dropped() -> None:
+    driven = ready(queue_size=4, persistent=False)
+    driven.receive(*(incoming(0) for _ in range(3)), chunk(0, 0))
+    assert driven.timers[RedeliveryDue].delay == 60.0
+    driven.fire(RedeliveryDue)
+    assert driven.machine.messages.trackers.chunks.next_expiry() is None
+
+
 def test_in_a_backlog_a_cumulative_acknowledgement_goes_on_once_much_later_entries_have_come() -> None:
     driven = ready(queue_size=1, ordered=True)
     driven.receive(chunk(3, 0))

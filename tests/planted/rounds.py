@@ -21,6 +21,7 @@ from tests.scenarios.test_delays import delaying
 from tests.scenarios.test_everything import everything
 from tests.scenarios.test_growing import growing
 from tests.scenarios.test_idle_connections import idling
+from tests.scenarios.test_interrupted_chunks import interrupting, overloading
 from tests.scenarios.test_key_sharing import sharing
 from tests.scenarios.test_message_options import posting
 from tests.scenarios.test_mixed_sends import mixing, mixing_in_calm
@@ -64,6 +65,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("gathering", gathering, CHANGEABLE),
     ("procrastinating", procrastinating, CHANGEABLE),
     ("repeated chunks", repeating, CALM),
+    ("interrupted chunks", interrupting, CALM),
+    ("chunks in a backlog", overloading, CALM),
     ("routing", routing, CHANGEABLE),
     ("resuming", resuming, CHANGEABLE),
     ("idling", idling, CHANGEABLE),

@@ -163,7 +163,9 @@ class Chunking:
             assert not repeated, f"came more than once, for no reason: {repeated}"
         for consumer in self.consumers:
             chunks = consumer._state.machine.messages.trackers.chunks
-            if not consumer.stats().reconnects or len(self.consumers) == 1:  # others get what comes again then
+            # Others get what comes again then, and all that another active consumer leaves behind in its queue.
+            others = self.kind is ConsumerType.Failover or consumer.stats().reconnects
+            if len(self.consumers) == 1 or not others:
                 assert not len(chunks._finished), "chunks of messages that are acknowledged or came again"
         check_permits(self.scene, self.consumers, prefetches=self.queue > 0)
 

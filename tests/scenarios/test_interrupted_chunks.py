@@ -1,0 +1,138 @@
+"""A message in chunks whose producer is interrupted in the middle.
+
+If the producer is away for long, and comes back, the message arrives: consumers may have given up the first chunks. If
+it has died, a program that has always something to do, so that the broker is hardly ever allowed to send, gets past the
+chunks all the same.
+"""
+
+from pulsar_actors.broker.fault_rules import Action, CloseConnection, InterceptedCommand
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.client.producer import Producer
+from pulsar_actors.exceptions import Timeout
+from pulsar_actors.machines.trackers.chunked_messages import CLOCKS_DIFFER
+from pulsar_actors.simulation.connection import CALM
+from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend
+from tests.scenarios.programs import subscribe
+from tests.scenarios.scene import PATIENCE, SUBSCRIPTION, TOPIC, Scene, play
+
+CHUNK = 5
+"""Bytes of a chunk."""
+EXPIRY = 60.0
+"""Virtual seconds for which a message may stay incomplete, which is the default."""
+WORK = 3.0
+"""Virtual seconds that a program with much to do takes for a message."""
+HEARD = 0.02
+"""Virtual seconds in which the client gets all receipts, and does not connect again."""
+
+
+def chunking_producer(client: Client) -> Producer:
+    made: Producer = client.create_producer(
+        TOPIC,
+        "chunks",
+        send_timeout_millis=0,
+        batching_enabled=False,
+        chunking_enabled=True,
+        chunk_max_message_size=CHUNK,
+    )
+    return made
+
+
+def interrupt(scene: Scene, sends: int, away: float) -> None:
+    """Close the connection of a producer behind so many SENDs, and let the first client be cut off for a while."""
+    left = [sends]
+
+    def judge(seen: InterceptedCommand) -> Action | None:
+        if not isinstance(seen.command, CommandSend) or left[0] < 0:
+            return None
+        left[0] -= 1
+        if left[0] >= 0:
+            return None
+        scene.world.after(HEARD, cut_off)
+        return CloseConnection()
+
+    def cut_off() -> None:
+        for loop in scene.hosts[1]:
+            scene.world.faults.partition(loop.name, away)
+
+    assert scene.broker is not None
+    scene.broker.faults.control(judge)
+
+
+def interrupting(scene: Scene) -> None:
+    world, dice = scene.world, Dice(scene.world.seed, "interrupted chunks")
+    producer = chunking_producer(scene.client())
+    kind = ConsumerType(dice.below(len(ConsumerType)))
+    consumer = subscribe(scene, scene.client(), consumer_type=kind, receiver_queue_size=(1, 2, 1000)[dice.below(3)])
+    received: list[bytes] = []
+
+    def receive() -> None:
+        while not scene.is_over:
+            try:
+                message = consumer.receive(500)
+            except Timeout:
+                continue
+            received.append(message.data())
+            consumer.acknowledge(message)
+
+    reader = world.spawn(receive, "reader")
+    away = (1.0, 25.0, 35.0, EXPIRY, 2 * EXPIRY)[dice.below(5)] + dice.chance()
+    interrupt(scene, 1 + dice.below(5), away)
+    contents = [b"%d " % number + b"x" * dice.below(6 * CHUNK) for number in range(1 + dice.below(3))]
+    futures = [producer.send_async(content) for content in contents]
+    world.run(
+        until=lambda: all(one.done() for one in futures) and len(set(received)) == len(contents), limit=away + PATIENCE
+    )
+    scene.is_over = True
+    world.run(until=lambda: reader.ended)
+    reader.result()
+    for future in futures:
+        future.result()
+    scene.end()
+
+
+def test_a_message_arrives_however_long_its_producer_was_away() -> None:
+    play(60, interrupting, CALM)
+
+
+def overloading(scene: Scene) -> None:
+    """Let a program take as long for each message as its producer, or a little longer, from a full queue."""
+    world, dice = scene.world, Dice(scene.world.seed, "overload")
+    dying, other = scene.client(), scene.client()
+    producer, steady = chunking_producer(dying), other.create_producer(TOPIC)
+    consumer = subscribe(scene, other, consumer_type=ConsumerType.Exclusive, receiver_queue_size=1 + dice.below(3))
+    interrupt(scene, 1 + dice.below(3), PATIENCE)
+    producer.send_async(b"y" * 4 * CHUNK)
+    scene.sleep(1.0)
+    dying.shutdown()
+    ends = world.now + EXPIRY + CLOCKS_DIFFER + 20 * WORK
+
+    def write() -> None:
+        while world.now < ends:
+            steady.send(b"steady")
+            scene.sleep(WORK * (0.8 + 0.2 * dice.chance()))
+
+    def read() -> None:
+        while world.now < ends + 20 * WORK:
+            try:
+                message = consumer.receive(500)
+            except Timeout:
+                continue
+            scene.sleep(WORK)
+            consumer.acknowledge_cumulative(message)
+
+    callers = [world.spawn(write, "writer"), world.spawn(read, "reader")]
+    world.run(until=lambda: all(caller.ended for caller in callers), limit=2 * (ends - world.now))
+    for caller in callers:
+        caller.result()
+    topic = scene.topic()
+    assert topic is not None
+    stored = topic.managed_ledger.end - topic.managed_ledger.base
+    assert topic.subscriptions[SUBSCRIPTION].backlog() < stored / 2, "the chunks keep what is behind them"
+    scene.is_calm = True
+    scene.end()
+
+
+def test_chunks_of_a_dead_producer_do_not_hold_back_the_acknowledgements_of_a_program_that_is_never_idle() -> None:
+    play(10, overloading, CALM)
