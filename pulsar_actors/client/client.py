@@ -400,7 +400,8 @@ class Client(Closeable):
         broker_consumer_stats_cache_time_ms = 30000
             Milliseconds for which `get_broker_consumer_stats()` returns the broker's last answer.
         negative_ack_redelivery_delay_ms = 60000
-            Milliseconds before a negatively acknowledged message is redelivered.
+            Milliseconds before a negatively acknowledged message is redelivered. One of a batch comes sooner if another
+            message of the batch does, because its acknowledgement is overdue: brokers deliver whole batches.
         is_read_compacted = False
             Read the compacted version of the topic: the last message of each key.
         properties = None

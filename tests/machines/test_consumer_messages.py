@@ -154,6 +154,20 @@ def test_in_a_backlog_a_cumulative_acknowledgement_goes_on_once_much_later_entri
     assert up_to(driven) == [last.entry_id - 1]
 
 
+def test_chunks_of_a_message_for_which_there_was_no_room_are_asked_for_together_and_it_comes_out_whole() -> None:
+    driven = ready(queue_size=100)
+    parts = {"num_chunks_from_msg": 3, "total_chunk_msg_size": 21, "published": NOW_MS - 600_000}
+    topic = [chunk(2 + part, part, **parts) for part in range(3)]
+    driven.receive(chunk(0, 0, uuid="x"), chunk(1, 0, uuid="y"), topic[0])
+    driven.now += 5.0
+    driven.receive(topic[1], chunk(5, 1, uuid="x"))
+    driven.now += 5.1
+    driven.tell(driven.timers[RedeliveryDue].event)
+    assert asked_for(driven) == [2, 3]
+    driven.receive(*topic)
+    assert [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries] == [4]
+
+
 def test_a_stray_chunk_is_asked_for_again_after_a_rest() -> None:
     driven = ready()
     for turn in range(1, 50):
