@@ -15,6 +15,9 @@ class Reader(ReceivingHandle):
 
     Messages need no acknowledgement. `for message in reader:` reads until the reader is closed, or until all messages
     of a terminated topic are read. `with` closes the reader at the end of its block.
+
+    If the topic goes to another cluster, the reader begins there again: at the first message, at the end or at the time
+    that it was last asked for, and in place of a message id, which means nothing there, at the first message.
     """
 
     def __init__(self, state: AnyReceivingState, client: object, topic: str | None = None) -> None:

@@ -6,7 +6,7 @@ and keeps the values.
 """
 
 import math
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_actors.client.consumer_options import ReaderOptions, TableViewOptions
@@ -20,8 +20,8 @@ from pulsar_actors.client.table_view_updates import TableViewUpdates, Undecodabl
 from pulsar_actors.client.validation import callback as check_callback
 from pulsar_actors.client.validation import optional, seconds
 from pulsar_actors.exceptions import InvalidArgument, ProcessForked, Timeout
+from pulsar_actors.machines.trackers.table_view_progress import MessagePlace
 from pulsar_actors.runtime.future import copy_error
-from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.topic_name import TopicName
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class TableView(Closeable):
 
     A deletion that compaction has removed before the view has read it is lost: while a view has no connection, the key
     keeps its value.
+
+    A view whose topic goes to another cluster reads it there from its first message, and listeners are called with what
+    it reads. A key that only the former cluster had keeps its value.
 
     A view that is closed, by `close`, by the end of a `with` block or with its client, keeps the values that it had.
     Like a dict, a view without keys is false.
@@ -93,16 +96,7 @@ class TableView(Closeable):
         """
         _timeout("timeout", timeout)
         self._refuse_if_closed()
-        engine, what = self._state.engine, f"refresh() of {self}"
-        if timeout is None:
-            self._updates.wait_until_read(_last_messages(self._reader), None, what)
-            return
-        deadline = engine.now() + timeout
-        last_messages = _last_messages(self._reader, timeout)
-        try:
-            self._updates.wait_until_read(last_messages, max(0.0, deadline - engine.now()), what)
-        except Timeout:
-            raise Timeout(f"{what} took longer than {timeout:g} s") from None
+        _wait_until_read(self._reader, self._updates, math.inf if timeout is None else timeout, f"refresh() of {self}")
 
     def topic(self) -> str:
         """Return the topic's complete name."""
@@ -218,16 +212,29 @@ def create_table_view(
     updates = TableViewUpdates(state_of(reader), context.next_worker(), what)
     updates.start()
     try:
-        updates.wait_until_read(_last_messages(reader), None, f"creating {what}")
+        _wait_until_read(reader, updates, math.inf, f"creating {what}")
     except BaseException:
         reader.close_soon()
         raise
     return TableView(reader, updates, options, open_handles)
 
 
-def _last_messages(reader: Reader, timeout: float = math.inf) -> Mapping[str, WireMessageId]:
-    """Ask for the last message of each partition. A non-persistent topic keeps none."""
-    return {topic: last.message_id for topic, last in reader._get_last_messages(timeout).items()}  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+def _wait_until_read(reader: Reader, updates: TableViewUpdates, timeout: float, what: str) -> None:
+    """Wait for the last message of each partition; if a topic goes to another cluster meanwhile, for the one there.
+
+    A non-persistent topic keeps no message.
+    """
+    engine = state_of(reader).engine
+    deadline = engine.now() + timeout
+    moves = None
+    while moves != (now := updates.moves()):
+        moves = now
+        lasts = reader._get_last_messages(max(0.0, deadline - engine.now()))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        places = {topic: MessagePlace(moves.get(topic, 0), last.message_id) for topic, last in lasts.items()}
+        try:
+            updates.wait_until_read(places, None if timeout == math.inf else max(0.0, deadline - engine.now()), what)
+        except Timeout:
+            raise Timeout(f"{what} took longer than {timeout:g} s") from None
 
 
 def _decoded(value: Any) -> Any:  # noqa: ANN401 - the schema decides

@@ -23,11 +23,11 @@ from pulsar_actors.client.enums import ConsumerCryptoFailureAction
 from pulsar_actors.client.message import Message, ack_key_of, table_update_of
 from pulsar_actors.client.multi_topics_consumer import MultiTopicsConsumerState
 from pulsar_actors.exceptions import CryptoError, Timeout
-from pulsar_actors.machines.trackers.table_view_progress import TableViewProgress
+from pulsar_actors.machines.trackers.table_view_progress import MessagePlace, TableViewProgress
 from pulsar_actors.runtime.engine import Worker
 from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
 from pulsar_actors.runtime.log import LOG
-from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.message_id import EARLIEST
 
 MAX_MESSAGES_IN_A_ROW: Final = 100
 """After so many messages it is the turn of the other consumers of the listener thread."""
@@ -94,8 +94,12 @@ class TableViewUpdates:
         """Change no value, and call no listener any more, after its current call."""
         self._is_stopped = True
 
-    def wait_until_read(self, last_messages: Mapping[str, MessageId], timeout: float | None, what: str) -> None:
-        """Wait until these messages are read; `what` names the call in errors."""
+    def moves(self) -> dict[str, int]:
+        """Return how often each topic has gone to another cluster. Each move counts as a seek; there are no others."""
+        return {topic: _moves_of(one) for topic, one in _members(self._state).items()}
+
+    def wait_until_read(self, last_messages: Mapping[str, MessagePlace], timeout: float | None, what: str) -> None:
+        """Wait until these messages are read, or their topics gone elsewhere; `what` names the call in errors."""
         done: SlimFuture[None] = self._pending_calls.track(SlimFuture())
         if self._worker.is_here():
             self._await(last_messages, done)
@@ -154,7 +158,7 @@ class TableViewUpdates:
         if is_not_done:
             self._worker.submit(self._take_turn)
 
-    def _await(self, last_messages: Mapping[str, MessageId], done: SlimFuture[None]) -> None:
+    def _await(self, last_messages: Mapping[str, MessagePlace], done: SlimFuture[None]) -> None:
         self._finish(self._progress.wait_for(last_messages, done))
         self._note_passed()
 
@@ -191,8 +195,8 @@ class TableViewUpdates:
             apply(message)
             read[message.topic_name()] = message
         for last in read.values():  # the progress of each topic is that of its last message
-            message_id, _, topic = ack_key_of(last)
-            self._finish(self._progress.read(topic, message_id))
+            message_id, generation, topic = ack_key_of(last)
+            self._finish(self._progress.read(topic, MessagePlace(generation.seek, message_id)))
         if is_empty:
             self._note_passed()
         return not is_empty
@@ -239,10 +243,10 @@ class TableViewUpdates:
             self._finish(self._progress.drop_all())
             return
         for topic in awaited & members.keys():
-            queue = members[topic].receiver_queue
-            furthest = queue.progress.furthest
-            if furthest is not None and not queue.queued:
-                self._finish(self._progress.passed(topic, furthest))
+            queue, moves = members[topic].receiver_queue, _moves_of(members[topic])
+            furthest = queue.progress.furthest or EARLIEST.position  # after `moves`: never an entry of before a move
+            if not queue.queued:
+                self._finish(self._progress.passed(topic, moves, furthest))
         self._finish(self._progress.keep_only(members))
 
     def _missing(self) -> int:
@@ -289,6 +293,10 @@ def call_with_each(listener: TableViewListener, values: Mapping[str, Any]) -> No
     for key, value in values.items():
         if type(value) is not Undecodable:
             listener(key, value)
+
+
+def _moves_of(state: ConsumerState) -> int:
+    return state.receiver_queue.generation.seek
 
 
 def _members(state: AnyReceivingState) -> dict[str, ConsumerState]:

@@ -414,7 +414,8 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         return [effect for part in parts for effect in part.handle(unbound, now)]
 
     def _leave_cluster(self, why: str, now: float) -> Effects:
-        return self.messages.handle(ClusterLeft(ConnectionLost(f"{why}: the message stays in the former one")), now)
+        left = ClusterLeft(ConnectionLost(f"{why}: the message stays in the former one"))
+        return [*self.calls.handle(left, now), *self.messages.handle(left, now)]
 
     def _fail_calls(self, error: PulsarException, now: float) -> Effects:
         closing = Closing(error)

@@ -482,9 +482,9 @@ class NoteSkipped(NamedTuple):
 
 
 class NotePassed(NamedTuple):
-    """Report that a reader has passed an entry that queued no message."""
+    """Report that a reader has passed an entry that queued no message; None if it begins again in another cluster."""
 
-    entry: EntryKey
+    entry: EntryKey | None
 
 
 class MarkEndOfTopic(NamedTuple):

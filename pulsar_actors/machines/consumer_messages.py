@@ -242,6 +242,7 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         """Send the acknowledgements that waited for a connection, and grant the room of the whole queue."""
         acks = self._acks.handle(event, now)
         self.trackers.chunks.rebound()
+        self.trackers.start.accepted()
         return [*acks, *self._flow(self.trackers.permits.subscribed(self.generation), now), *self._watch(now)]
 
     def seek_while_bound(self, event: Sought, now: float) -> Effects:
@@ -255,9 +256,10 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return self._void(None, now)
 
     def void_all(self, event: ClusterLeft, now: float) -> Effects:
-        """Forget all messages. Those of the new cluster may have the same ids."""
-        self.trackers.void()
-        return self._void(event.error, now)
+        """Forget all messages. Those of the new cluster have other ids, maybe the same ones."""
+        self.trackers.leave_cluster()
+        passed = [NotePassed(None)] if self.is_reader else []
+        return [*self._void(event.error, now), *passed]
 
     def unbind(self, event: Unbound, now: float) -> Effects:
         """Forget pending redeliveries and incomplete chunks: the broker sends all of that again."""

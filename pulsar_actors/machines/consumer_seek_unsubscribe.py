@@ -14,6 +14,9 @@ has done nothing, and the call is sent again with the next binding.
 A call without a binding waits for the next one, and fails when its time limit is over. So does a seek that has
 succeeded, if there is no new binding in time. A call that was never sent fails with a ConnectError: it was not done,
 and may be repeated. The error of a call that timed out names the last failure meanwhile.
+
+A seek that is not complete when the topic goes to another cluster is sent there, to EARLIEST, LATEST or a time. One to
+a message fails, because the message stays in the former cluster.
 """
 
 from enum import Enum, unique
@@ -37,6 +40,7 @@ from pulsar_actors.machines.consumer_events import (
     Bound,
     CallTimedOut,
     Closing,
+    ClusterLeft,
     ConsumerCallDone,
     FlushAcks,
     Seek,
@@ -54,7 +58,7 @@ from pulsar_actors.machines.consumer_messages import ConsumerMessages
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT
 from pulsar_actors.machines.trackers.server_errors import is_consumer_not_found, last_failure_text
-from pulsar_actors.machines.trackers.start_message_id import seek_command
+from pulsar_actors.machines.trackers.start_message_id import is_message, seek_command
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandUnsubscribe
@@ -98,6 +102,8 @@ ROWS: Final = (
     Row(SeekFailed,          SEEKING,            IDLE,               None,                     "fail_seek"),
     Row(Bound,               SOUGHT,             IDLE,               None,                     "complete_call"),
     Row(CallTimedOut,        SOUGHT,             IDLE,               None,                     "fail_unbound"),
+    Row(ClusterLeft,         (QUEUED, SOUGHT),   IDLE,               "seeks_a_message",        "fail_left_behind"),
+    Row(ClusterLeft,         SOUGHT,             QUEUED,             None,                     "queue_again"),
 
     # Unsubscribe.
     Row(UnsubscribeAnswered, UNSUBSCRIBING,      OVER,               None,                     "complete_call"),
@@ -123,6 +129,8 @@ ROWS: Final = (
 IGNORES: Final = (
     Ignore(Bound, IDLE),
     Ignore(Unbound, (*REBINDING, OVER)),
+    Ignore(ClusterLeft, (IDLE, *SENT, UNSUBSCRIBING_LATE, OVER)),
+    Ignore(ClusterLeft, QUEUED),  # it is sent in the new cluster
     Ignore(Closing, OVER),
     # Too late; the request of a seek has its own time limit.
     Ignore((SeekAnswered, SeekFailed), (*REBINDING, *ANY_UNSUBSCRIBING, OVER)),
@@ -139,7 +147,7 @@ CHART: Final = Chart(
     ours=(Seek, Unsubscribe),
     rows=ROWS,
     ignores=IGNORES,
-    inner=(Bound, Unbound, Closing),
+    inner=(Bound, Unbound, ClusterLeft, Closing),
 )
 
 
@@ -226,7 +234,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         """Return whether the broker did not know the consumer any longer, and so did nothing."""
         return is_consumer_not_found(event.error)
 
-    def queue_again(self, event: SeekFailed | UnsubscribeFailed, now: float) -> Effects:
+    def queue_again(self, event: SeekFailed | UnsubscribeFailed | ClusterLeft, now: float) -> Effects:
         """Send the call again with the next binding."""
         return self._await(self._running, now)
 
@@ -242,6 +250,15 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         """Fail a seek that has succeeded, but after which there was no binding in time."""
         what = f"the {self._running.name} of {self._handler.topic} is done"
         return self._fail(Timeout(f"{what}, but there was no new subscription in time: {self._where()}"))
+
+    def seeks_a_message(self, event: ClusterLeft, now: float) -> bool:
+        """Return whether the call is a seek to a message, which has its id in the former cluster only."""
+        request = self._running.request
+        return isinstance(request, Seek) and is_message(request.target)
+
+    def fail_left_behind(self, event: ClusterLeft, now: float) -> Effects:
+        """Fail the seek: there is no such message in the new cluster."""
+        return self._fail(event.error)
 
     # Unsubscribe.
 

@@ -74,6 +74,11 @@ class ConsumerTrackers(NamedTuple):
             self.start.sought(target)
         self.void()
 
+    def leave_cluster(self) -> None:
+        """Start in another cluster."""
+        self.start.leave_cluster()
+        self.void()
+
     def void(self) -> None:
         """Forget all messages."""
         self.negative_acks.clear()

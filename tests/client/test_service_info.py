@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pulsar_actors.runtime.messages import ClusterChanged
 from pulsar_actors.runtime.transaction_coordinator_actor import TransactionCoordinatorActor
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandLookupTopic,
+    CommandMessage,
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
     CommandSend,
@@ -30,7 +32,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 from tests.support import failing_over, topics
 from tests.support.certificates import Authority
 from tests.support.failing_over import QUICK, QUIET, leave_and_return
-from tests.support.life import MILLISECONDS, SOON, InThread, closed_port, full_backlog, until
+from tests.support.life import MILLISECONDS, SOON, InThread, client_of, closed_port, full_backlog, until, works
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -59,6 +61,25 @@ def provider_of(module: Any, begin: str) -> Any:
             self.closed += 1
 
     return Provider()
+
+
+def publish(broker: EmbeddedBroker, what: str, number: int) -> list[Any]:
+    """Publish so many messages in a cluster, and return their ids."""
+    with contextlib.closing(pulsar.Client(broker.service_url)) as client:
+        producer = client.create_producer("t")
+        return [producer.send(f"{what} {each}".encode()) for each in range(number)]
+
+
+def put(broker: EmbeddedBroker, **values: str) -> None:
+    """Publish a value of each key in a cluster, to its own topic."""
+    with client_of(broker.service_url) as client:
+        producer = client.create_producer("t")
+        for key, value in values.items():
+            producer.send(value.encode(), partition_key=key)
+
+
+def wall_clock_ms() -> int:
+    return int(time.time() * 1000)
 
 
 both = pytest.mark.parametrize("module", [pulsar, official_client], ids=["ours", "official"])
@@ -300,6 +321,101 @@ def test_what_was_received_in_the_former_cluster_acknowledges_nothing_in_the_oth
     with contextlib.closing(pulsar.Client(other.service_url)) as client:
         left = client.subscribe("t", "s", **options)
         assert [left.receive(MILLISECONDS).data() for _ in range(5)] == [b"other %d" % number for number in range(5)]
+
+
+@pytest.mark.parametrize("higher", [0, 1], ids=["lower ids there", "higher ids there"])
+@pytest.mark.parametrize("start", ["earliest", "latest", "a time", "a message"])
+def test_a_reader_begins_in_the_other_cluster_where_it_was_asked_to_or_at_the_first_message(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker], start: str, higher: int
+) -> None:
+    """It has read a message and was reconnected before, and so has ids of the former cluster, which mean nothing."""
+    one, other = brokers
+    with client_of(brokers[higher].service_url) as client:
+        for number in range(5):
+            works(client, f"topic-{number}")
+    ids, times = publish(one, "one", 2), list[int]()
+    for number in range(4):
+        publish(other, f"other {number}", 1)
+        times.append(wall_clock_ms())
+        until(lambda: wall_clock_ms() > times[-1])
+    expected = {"earliest": range(4), "latest": (), "a time": (2, 3), "a message": range(4)}[start]
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider, initial_backoff_interval_ms=10)) as client:
+        reader = client.create_reader(
+            "t",
+            {"latest": pulsar.MessageId.latest, "a message": ids[0]}.get(start, pulsar.MessageId.earliest),
+        )
+        if start == "a time":
+            reader.seek(times[1] + 1)
+        publish(one, "read", 1)
+        until(lambda: reader.read_next(MILLISECONDS).data() == b"read 0")
+        one.cut_connections()
+        publish(one, "read again", 1)
+        assert reader.read_next(MILLISECONDS).data() == b"read again 0"
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        until(lambda: topics.handles(other, "t"))
+        publish(other, "last", 1)
+        read = [reader.read_next(MILLISECONDS).data() for _ in (*expected, None)]
+        assert read == [*(b"other %d 0" % number for number in expected), b"last 0"]
+        assert not reader.has_message_available()
+
+
+def test_a_reader_of_a_client_that_has_gone_elsewhere_before_begins_at_the_message_that_it_is_given(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker],
+) -> None:
+    one, other = brokers
+    ids = publish(other, "other", 3)
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider)) as client:
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        reader = client.create_reader("t", ids[1])
+        assert reader.read_next(MILLISECONDS).data() == b"other 2"
+
+
+@pytest.mark.parametrize("higher", [0, 1], ids=["lower ids there", "higher ids there"])
+def test_a_table_view_reads_its_topic_in_the_other_cluster_from_its_start(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker], higher: int
+) -> None:
+    one, other = brokers
+    with client_of(brokers[higher].service_url) as client:
+        for number in range(5):
+            works(client, f"topic-{number}")
+    put(one, a="one", b="one")
+    put(other, a="other", c="other")
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider, initial_backoff_interval_ms=10)) as client:
+        view, heard = client.create_table_view("t"), list[tuple[str, bytes]]()
+        view.listen(lambda key, value: heard.append((key, value)))
+        one.cut_connections()
+        put(one, d="one")
+        view.refresh(SOON)
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        until(lambda: topics.handles(other, "t"))
+        view.refresh(SOON)
+        assert dict(view) == {"a": b"other", "b": b"one", "c": b"other", "d": b"one"}
+        put(other, a="again")
+        view.refresh(SOON)
+        assert view["a"] == b"again"
+        until(lambda: heard == [("d", b"one"), ("a", b"other"), ("c", b"other"), ("a", b"again")])
+
+
+@pytest.mark.parametrize("values", [{}, {"a": "other"}], ids=["an empty topic", "a topic with messages"])
+def test_a_refresh_that_waits_for_the_former_cluster_waits_for_the_other_one_instead(
+    brokers: tuple[EmbeddedBroker, EmbeddedBroker], values: dict[str, str]
+) -> None:
+    one, other = brokers
+    put(one, a="one", b="one")
+    put(other, **values)
+    provider = provider_of(pulsar, one.service_url)
+    with contextlib.closing(pulsar.Client(provider, initial_backoff_interval_ms=10)) as client:
+        view = client.create_table_view("t")
+        one.faults.on(CommandMessage, times=None).drop()
+        put(one, never="one")
+        refreshed = InThread(view.refresh)
+        until(refreshed.waits)
+        provider.go_to(pulsar.ServiceInfo(other.service_url))
+        refreshed.result(SOON)
+        assert dict(view) == {"a": b"one", "b": b"one"} | {key: value.encode() for key, value in values.items()}
 
 
 def test_no_message_of_the_former_cluster_is_acknowledged_in_a_transaction_of_the_other_one(

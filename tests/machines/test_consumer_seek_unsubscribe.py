@@ -24,6 +24,7 @@ from pulsar_actors.machines.connection_handler_events import (
     EndAtOnce,
     Fail,
     HandleEnded,
+    LookedUp,
     LookUp,
     LookupAttemptFailed,
     LookupFailed,
@@ -56,7 +57,7 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
-from pulsar_actors.wire.message_id import EARLIEST, MessageId
+from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
@@ -280,6 +281,47 @@ def test_a_seek_that_waited_is_sent_after_the_epoch_of_a_redelivery_meanwhile() 
     kinds = [type(getattr(effect, "command", None)) for effect in driven.effects]
     epoch, seek = kinds.index(CommandRedeliverUnacknowledgedMessages), kinds.index(CommandSeek)
     assert epoch < kinds.index(CommandFlow) < seek
+
+
+def enter_cluster(driven: Subscriber) -> list[Any]:
+    """Find the topic in another cluster, and subscribe there. Return everything that this does."""
+    driven.tell(LookedUp(driven.attempt, "broker", home=1))
+    entered = driven.effects
+    driven.attach()
+    return [*entered, *driven.tell(Subscribed(driven.attempt))]
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["not sent", "done, but for the binding"])
+def test_a_seek_to_a_message_of_the_former_cluster_fails_as_it_is_left(*, is_done: bool) -> None:
+    driven = ready() if is_done else rebinding(State.WAITING)
+    driven.tell(Seek("x", plain(4)))
+    if is_done:
+        driven.tell(BrokerClosed(1, CLOSE))
+        driven.tell(SeekAnswered(driven.attempt))
+    else:
+        driven.fire(RetryDue)
+    effects = enter_cluster(driven)
+    (failed,) = [each for each in effects if isinstance(each, Fail)]
+    assert (failed.token, type(failed.error)) == ("x", ConnectionLost)
+    assert "the message stays in the former one" in str(failed.error)
+    assert [each for each in effects if isinstance(each, (AskToSeek, ConsumerCallDone))] == []
+
+
+@pytest.mark.parametrize("target", [EARLIEST, LATEST, 12345], ids=["earliest", "latest", "a time"])
+@pytest.mark.parametrize("is_done", [False, True], ids=["not sent", "done, but for the binding"])
+def test_a_seek_that_means_something_in_every_cluster_goes_to_the_next_one(*, is_done: bool, target: Any) -> None:
+    driven = ready() if is_done else rebinding(State.WAITING)
+    driven.tell(Seek("x", target))
+    if is_done:
+        driven.tell(BrokerClosed(1, CLOSE))
+        driven.tell(SeekAnswered(driven.attempt))
+    else:
+        driven.fire(RetryDue)
+    effects = enter_cluster(driven)
+    assert len([each for each in effects if isinstance(each, AskToSeek)]) == 1
+    assert [each for each in effects if isinstance(each, (Fail, ConsumerCallDone))] == []
+    driven.tell(SeekAnswered(driven.attempt))
+    assert driven.did(ConsumerCallDone) == [ConsumerCallDone("x")]
 
 
 def test_a_seek_goes_to_a_time_into_a_batch_or_to_the_first_chunk() -> None:

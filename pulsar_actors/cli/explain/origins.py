@@ -45,7 +45,7 @@ _EVENTS: Final = {
         open_coordinator remaining service_changed start_failover start_watching stop_failover stop_watching
     """,
     Origin.ITSELF: """
-        acks_voided bound broker_accepted closing connection_over discover discover_later drained ended
+        acks_voided bound broker_accepted closing cluster_left connection_over discover discover_later drained ended
         handle_not_created machine_ended seek_refused seek_sent settled stop_discovery transaction_over unbound
     """,
     Origin.TIME: """

@@ -25,6 +25,12 @@ that closes a consumer because of its SEEK keeps the new position for the consum
 any start. But the topic may move to another broker meanwhile, and then the position is gone. So if anything fails, or
 if SUBSCRIBE goes over another connection, it names the time again, and SEEK follows again.
 
+A topic in another cluster has other ids, also for messages that were replicated there. So no id that was read, or that
+a reader was given, means anything after a move there. EARLIEST, LATEST and a time do: reading starts there again. In
+place of an id it starts at EARLIEST, as messages that come twice are better than messages that never come. Java
+subscribes with the former id, and then skips or repeats as many messages as the numbers happen to mean. Only an id that
+no broker has accepted yet stays: it may be of the new cluster.
+
 A non-persistent topic has no positions, and all its messages have the same id: reading always starts at the end.
 """
 
@@ -68,8 +74,8 @@ class StartMessageId:
     """The start of one consumer of one partition. Times are wall-clock milliseconds, as messages carry."""
 
     __slots__ = (
-        "_connection_id", "_inclusive", "_message_id", "_moved_back", "_opened", "_time_is", "_time_ms", "_unread_from",
-        "durable", "inclusive", "persistent",
+        "_asked", "_connection_id", "_inclusive", "_is_accepted", "_message_id", "_moved_back", "_opened", "_time_is",
+        "_time_ms", "_unread_from", "durable", "inclusive", "persistent",
     )  # fmt: skip
 
     def __init__(
@@ -84,11 +90,13 @@ class StartMessageId:
         self.persistent = persistent
         self.inclusive = inclusive
         self._connection_id = ""  # of the last SUBSCRIBE
+        self._is_accepted = False  # by a broker, which has the cluster's ids
         self._time_ms: int | None = None
         self._opened: MessageId | None = None
         self._unread_from: EntryKey | None = None
         if message_id is not None:
             _check_start(message_id)
+        self._asked: MessageId | int | None = message_id  # as the user gave it
         self._set(message_id)
 
     def _set(self, message_id: MessageId | None) -> None:
@@ -115,14 +123,27 @@ class StartMessageId:
             self._opened = message_id
             self._unread_from = unread_from
 
-    def sought(self, message_id: MessageId) -> None:
+    def sought(self, message_id: MessageId | None) -> None:
         """Start at the message of a seek."""
+        self._asked = message_id
         self._set(message_id)
 
     def sought_time(self, publish_time_ms: int) -> None:
         """Start at the first message published at a time or later."""
+        self._asked = publish_time_ms
         self._set(None)
         self._time_ms = publish_time_ms
+
+    def accepted(self) -> None:
+        """Note that a broker has accepted the start."""
+        self._is_accepted = True
+
+    def leave_cluster(self) -> None:
+        """Start in another cluster where the user has asked for, or at EARLIEST in place of a message of this one."""
+        if isinstance(self._asked, int):
+            self.sought_time(self._asked)
+        else:
+            self.sought(EARLIEST if self._is_accepted and is_message(self._asked) else self._asked)
 
     def note_position(self) -> None:
         """Note that the broker has closed the consumer for its SEEK, and so keeps the position."""
@@ -233,6 +254,11 @@ class StartMessageId:
         if start.batch_index < 0:
             return last.position >= start.position if self._inclusive else last.position > start.position
         return last >= start if self._inclusive else last > start
+
+
+def is_message(target: MessageId | int | None) -> bool:
+    """Return whether a start is a message, whose id means something in one cluster only."""
+    return isinstance(target, MessageId) and target not in {EARLIEST, LATEST}
 
 
 def seek_command(consumer_id: int, target: MessageId | int, largest_batch: int) -> CommandSeek:

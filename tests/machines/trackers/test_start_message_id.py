@@ -301,3 +301,41 @@ def test_a_time_is_sought_by_itself(milliseconds: int) -> None:
     command = seek_command(7, milliseconds, 1000)
     assert command.message_publish_time == milliseconds
     assert not command.HasField("message_id")
+
+
+@pytest.mark.parametrize(
+    ("asked", "there"),
+    [
+        (EARLIEST, SubscribeStart(EARLIEST)),
+        (LATEST, SubscribeStart(LATEST)),
+        (5000, SubscribeStart(EARLIEST, 2)),
+        (at(5), SubscribeStart(EARLIEST)),
+        (MessageId(1, 5, first_chunk=at(3)), SubscribeStart(EARLIEST)),
+    ],
+    ids=["earliest", "latest", "a time", "a message", "a chunked message"],
+)
+@pytest.mark.parametrize("is_sought", [False, True])
+def test_in_another_cluster_it_is_where_the_user_has_asked_for(
+    *, is_sought: bool, asked: MessageId | int, there: SubscribeStart
+) -> None:
+    start = reader(EARLIEST if is_sought or isinstance(asked, int) else asked)
+    if isinstance(asked, int):
+        start.sought_time(asked)
+    elif is_sought:
+        start.sought(asked)
+    start.subscribe(7000)
+    start.accepted()
+    start.resolve_latest(at(4))
+    start.opened(at(7), unread_from=(1, 6))
+    start.subscribe(7000)
+    start.leave_cluster()
+    assert start.subscribe(7000) == there
+    assert start.has_unresolved_latest == (asked == LATEST)
+    assert not start.is_before((1, 6))
+
+
+def test_a_message_that_no_broker_has_accepted_may_be_of_the_new_cluster() -> None:
+    start = reader(at(5))
+    start.subscribe(0)
+    start.leave_cluster()
+    assert start.subscribe(0) == SubscribeStart(at(5))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pulsar_actors.machines.trackers.table_view_progress import TableViewProgress
+from pulsar_actors.machines.trackers.table_view_progress import MessagePlace, TableViewProgress
 from pulsar_actors.wire.message_id import MessageId
 
-EMPTY = MessageId(-1, -1)
+EMPTY = MessagePlace(0, MessageId(-1, -1))
 
 
 @pytest.fixture
@@ -13,12 +13,12 @@ def progress() -> TableViewProgress[str]:
     return TableViewProgress()
 
 
-def single(entry: int, ledger: int = 1) -> MessageId:
-    return MessageId(ledger, entry)
+def single(entry: int, ledger: int = 1, moves: int = 0) -> MessagePlace:
+    return MessagePlace(moves, MessageId(ledger, entry))
 
 
-def in_batch(entry: int, index: int, size: int = 3) -> MessageId:
-    return MessageId(1, entry, batch_index=index, batch_size=size)
+def in_batch(entry: int, index: int, size: int = 3) -> MessagePlace:
+    return MessagePlace(0, MessageId(1, entry, batch_index=index, batch_size=size))
 
 
 def test_an_empty_topic_has_nothing_to_wait_for(progress: TableViewProgress[str]) -> None:
@@ -73,7 +73,7 @@ def test_what_was_read_before_need_not_be_read_again(progress: TableViewProgress
     ],
 )
 def test_a_batch_is_read_with_its_last_message(
-    progress: TableViewProgress[str], last: MessageId, read: MessageId, *, is_complete: bool
+    progress: TableViewProgress[str], last: MessagePlace, read: MessagePlace, *, is_complete: bool
 ) -> None:
     progress.wait_for({"t": last}, "view")
     assert list(progress.read("t", read)) == ["view"] * is_complete
@@ -81,9 +81,23 @@ def test_a_batch_is_read_with_its_last_message(
 
 def test_an_entry_without_messages_counts_when_it_has_passed(progress: TableViewProgress[str]) -> None:
     progress.wait_for({"t": in_batch(4, 2)}, "view")
-    assert not progress.passed("t", (1, 3))
-    assert list(progress.passed("t", (1, 4))) == ["view"]
+    assert not progress.passed("t", 0, (1, 3))
+    assert list(progress.passed("t", 0, (1, 4))) == ["view"]
     assert list(progress.wait_for({"t": single(4)}, "refresh")) == ["refresh"]
+
+
+def test_what_was_read_in_a_former_cluster_is_not_what_is_waited_for_in_the_next(
+    progress: TableViewProgress[str],
+) -> None:
+    progress.read("t", single(9))
+    assert not progress.wait_for({"t": single(0, moves=1)}, "view")
+    assert not progress.read("t", single(9))
+    assert list(progress.read("t", single(0, moves=1))) == ["view"]
+
+
+def test_nothing_of_a_former_cluster_is_waited_for_any_longer(progress: TableViewProgress[str]) -> None:
+    progress.wait_for({"t": single(9)}, "view")
+    assert list(progress.passed("t", 1, (-1, -1))) == ["view"]
 
 
 def test_nothing_of_a_deleted_topic_is_waited_for(progress: TableViewProgress[str]) -> None:
