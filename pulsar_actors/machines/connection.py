@@ -383,7 +383,7 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
         return self._end(self._lost(f"the broker broke the protocol: {event.error}"), now)
 
     def peer_is_silent(self, event: KeepaliveDue, now: float) -> bool:
-        """Return whether the last PING got no PONG."""
+        """Return whether the peer was not active since the last PING."""
         return self.keepalive.state is SILENT
 
     def end_silent(self, event: KeepaliveDue, now: float) -> Effects:

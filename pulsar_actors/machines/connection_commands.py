@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from pulsar_actors.machines.connection_events import Answered, Challenged, Connected, Pinged, Ponged, Refused
+from pulsar_actors.machines.connection_events import Answered, Challenged, Connected, PeerActive, Pinged, Refused
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
     CommandActiveConsumerChange,
@@ -56,7 +56,7 @@ CONTROL: Mapping[type[Message], Callable[[Any], object]] = MappingProxyType(
         CommandAuthChallenge: Challenged,
         CommandError: Refused,
         CommandPing: lambda _: Pinged(),
-        CommandPong: lambda _: Ponged(),
+        CommandPong: lambda _: PeerActive(),
     }
 )
 """Commands for the connection itself, and the event that each becomes."""

@@ -172,8 +172,8 @@ class Pinged(NamedTuple):
     """The broker checks that the client is alive: PING."""
 
 
-class Ponged(NamedTuple):
-    """The broker is alive: PONG."""
+class PeerActive(NamedTuple):
+    """The peer has sent a PONG or other bytes, or has taken bytes for which there was no room before."""
 
 
 # Events of the connection's own chart, for its parts.
@@ -234,6 +234,10 @@ class WriteCommand(NamedTuple):
     def __repr__(self) -> str:
         """Name the command only: CONNECT and AUTH_RESPONSE carry secrets."""
         return f"WriteCommand({type(self.command).__name__})"
+
+
+class AwaitActivity(NamedTuple):
+    """Report once, with `PeerActive`, that the peer sends bytes, or takes some for which there is no room now."""
 
 
 class WriteFrames(NamedTuple):

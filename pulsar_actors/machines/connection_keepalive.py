@@ -1,17 +1,29 @@
-"""The keepalive of one connection: a PING in each interval, and the end if no PONG has come by the next one.
+"""The keepalive of one connection: a PING in each interval, and the end if the peer is silent until the next one.
 
 A part of the connection's machine. It starts when the broker has accepted the client. It detects a peer that has gone
 without closing the connection: otherwise producers and consumers would wait for such a peer for ever.
 
-Only a PONG counts. Other traffic, and the peer's own PING, do not show that the peer reads what this client writes. The
-connection's own chart answers the peer's PING, also during the handshake.
+A PONG is not the only sign of life. On a slow link it waits behind the bytes of large messages, and the PING waits
+behind what this client writes. A connection that was given up then would begin these messages again, and never end
+them. So whatever bytes the peer sends count, as they do for Java and for brokers, and so does room that the peer makes
+for bytes that wait to be written. A peer that is gone does neither. One that only reads, or only writes, has a
+keepalive of its own, and ends the connection.
+
+The connection's own chart answers the peer's PING, also during the handshake.
 """
 
 from enum import Enum, unique
 from typing import Final
 
 from pulsar_actors.machines.chart import Chart, Effects, Ignore, Row
-from pulsar_actors.machines.connection_events import BrokerAccepted, ConnectionOver, KeepaliveDue, Ponged, WriteCommand
+from pulsar_actors.machines.connection_events import (
+    AwaitActivity,
+    BrokerAccepted,
+    ConnectionOver,
+    KeepaliveDue,
+    PeerActive,
+    WriteCommand,
+)
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPing
 
@@ -21,9 +33,9 @@ class State(Enum):
     """The states of a connection's keepalive."""
 
     STOPPED = "The broker has not accepted the client yet, or the connection has ended."
-    ALIVE = "Every PING so far has its PONG; the next PING is sent when the interval is over."
-    PING_SENT = "A PING is sent and has no PONG yet."
-    SILENT = "No PONG came within an interval: the connection ends."
+    ALIVE = "The peer was active after every PING so far; the next PING is sent when the interval is over."
+    PING_SENT = "A PING is sent, and the peer was not active since."
+    SILENT = "The peer was not active for an interval: the connection ends."
 
 
 STOPPED, ALIVE, PING_SENT, SILENT = State
@@ -33,7 +45,7 @@ ROWS: Final = (
     #   trigger         source                      dest       guard  does
     Row(BrokerAccepted, STOPPED,                    ALIVE,     None,  "start_timer"),
     Row(KeepaliveDue,   ALIVE,                      PING_SENT, None,  "send_ping"),
-    Row(Ponged,         PING_SENT,                  ALIVE),
+    Row(PeerActive,     PING_SENT,                  ALIVE),
     Row(KeepaliveDue,   PING_SENT,                  SILENT),
     Row(ConnectionOver, (ALIVE, PING_SENT, SILENT), STOPPED),
 )
@@ -41,7 +53,7 @@ ROWS: Final = (
 IGNORES: Final = (
     Ignore(ConnectionOver, STOPPED),
     Ignore(KeepaliveDue,   (STOPPED, SILENT)),
-    Ignore(Ponged,         (STOPPED, ALIVE, SILENT)),
+    Ignore(PeerActive,     (STOPPED, ALIVE, SILENT)),
 )
 # fmt: on
 
@@ -71,5 +83,5 @@ class ConnectionKeepalive(StateMachine, chart=CHART):
         return [self.timers.start(KeepaliveDue, self._interval)]
 
     def send_ping(self, event: KeepaliveDue, now: float) -> Effects:
-        """Send PING, and begin the interval in which the PONG has to come."""
-        return [WriteCommand(CommandPing()), self.timers.start(KeepaliveDue, self._interval)]
+        """Send PING, and begin the interval in which the peer has to be active."""
+        return [AwaitActivity(), WriteCommand(CommandPing()), self.timers.start(KeepaliveDue, self._interval)]

@@ -16,6 +16,7 @@ from pulsar_actors.machines.connection_commands import TO_HANDLERS, event_of, ha
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
     Arrived,
+    AwaitActivity,
     CloseSocket,
     ConnectionSettings,
     CredentialsFailed,
@@ -311,6 +312,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
         OpenSocket: _open_socket,
         StartTls: _to_socket,
         AllowFrames: _allow_frames,
+        AwaitActivity: _to_socket,
         CloseSocket: _close_socket,
         WriteCommand: _write_command,
         WriteFrames: _to_socket,

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from pulsar_actors.exceptions import InternalError
 from pulsar_actors.machines.connection_events import (
     AllowFrames,
+    AwaitActivity,
     CloseSocket,
     OpenSocket,
+    PeerActive,
     SocketLost,
     StartTls,
     StreamBroken,
@@ -72,6 +74,8 @@ class SocketActor(LoopActor):
         match message:
             case AllowFrames(limit):
                 self._reader.limit = limit
+            case AwaitActivity():
+                self._transport.await_activity(lambda: self._report(PeerActive()))
             case StartTls(host):
                 self.run_blocking(
                     self._make_context, lambda made: self._start_tls(made, host), timeout=TLS_CONTEXT_TIMEOUT

@@ -75,7 +75,7 @@ class BufferedTransportOwner(Protocol):
 class BufferedTransport:
     """One connection's transport, with TLS and a write queue. `connect` opens the transport for the owner given."""
 
-    __slots__ = ("_early", "_ending", "_owner", "_plain", "_tls", "_transport", "_wire")
+    __slots__ = ("_early", "_ending", "_on_activity", "_owner", "_plain", "_tls", "_transport", "_wire")
 
     def __init__(
         self,
@@ -89,6 +89,7 @@ class BufferedTransport:
         self._wire = self._plain  # with TLS, a queue of its own
         self._tls: TlsStream | None = None
         self._ending = False
+        self._on_activity: Callable[[], object] | None = None
         self._early: bytes | None = b"" if tls_follows else None
         self._transport = connect(self)
 
@@ -110,6 +111,10 @@ class BufferedTransport:
         if idle:
             self._pump()
 
+    def await_activity(self, on_activity: Callable[[], object]) -> None:
+        """Call a function once, when the peer sends bytes, or takes some for which there is no room now."""
+        self._on_activity = on_activity
+
     def close_when_written(self) -> None:
         """Write what is queued, then end; the owner's `lost` is called."""
         self._ending = True
@@ -130,6 +135,8 @@ class BufferedTransport:
 
     def received(self, data: bytes) -> None:
         """Decrypt the bytes, if they are encrypted, and pass them to the owner."""
+        if self._on_activity is not None:
+            self._note_activity(self._on_activity)
         if self._early is not None:
             self._early = (self._early + data)[:_MAX_EARLY_BYTES]
             return
@@ -153,6 +160,8 @@ class BufferedTransport:
 
     def writable(self) -> None:
         """Write more: the transport takes bytes again."""
+        if self._on_activity is not None:
+            self._note_activity(self._on_activity)
         self._pump()
 
     def lost(self, reason: str) -> None:
@@ -163,6 +172,10 @@ class BufferedTransport:
         self.close()
         if owner is not None:
             owner.lost(reason)
+
+    def _note_activity(self, on_activity: Callable[[], object]) -> None:
+        self._on_activity = None
+        on_activity()
 
     def _pump(self) -> None:
         while self._owner is not None:

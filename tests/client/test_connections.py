@@ -15,6 +15,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.runtime.tcp import TcpTransport
+from pulsar_actors.simulation.connection import NetworkConditions
 from pulsar_actors.testing import Simulation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support.certificates import LONG_AGO, Authority, Files
@@ -227,6 +228,40 @@ def test_a_broker_that_answers_pings_is_kept() -> None:
         simulation.sleep(1)
         assert producer.stats().reconnects == 0
         producer.send(b"x")
+
+
+SLOW_LINK = NetworkConditions(latency=1.0, smallest_window=1024, largest_window=1024)
+"""A network with about 2 KiB a second in each direction."""
+
+
+@pytest.mark.shows("Keep alive")
+@pytest.mark.parametrize("payloads", [[b"x" * 100_000], [b"x" * 1000] * 100], ids=["a large message", "many messages"])
+def test_a_connection_with_traffic_is_kept_though_the_pong_comes_late(payloads: list[bytes]) -> None:
+    """The PING waits behind what is sent, or the PONG behind what is received."""
+    with Simulation(network=SLOW_LINK) as simulation:
+        client = simulation.client(keep_alive_interval_seconds=5)
+        producer = client.create_producer("t", send_timeout_millis=0, batching_enabled=False)
+        assert producer.send_many(payloads).result() == len(payloads)
+        assert producer.stats().reconnects == 0
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        assert [reader.read_next().data() for _ in payloads] == payloads
+        assert reader.stats().reconnects == 0
+
+
+@pytest.mark.shows("Keep alive")
+def test_a_broker_that_says_nothing_any_longer_is_left_after_two_intervals() -> None:
+    """The connection stays open, with messages on the way to the broker, which takes none of them."""
+    with Simulation() as simulation:
+        client = simulation.client(keep_alive_interval_seconds=5)
+        producer = client.create_producer("t")
+        producer.send(b"x")
+        fault = simulation.broker.faults.on(pb.CommandSend).stall()
+        begin = simulation.now
+        sent = producer.send_many([b"x" * 100_000] * 100)
+        simulation.until(lambda: producer.stats().reconnects, timeout=15)
+        assert simulation.now - begin < 12
+        assert fault.happened == 1
+        assert sent.result() == 100
 
 
 def test_a_connection_that_stands_still_is_left_and_traffic_goes_on_elsewhere(broker: EmbeddedBroker) -> None:

@@ -3,13 +3,12 @@ import pytest
 from pulsar_actors.machines.chart import INTERNAL
 from pulsar_actors.machines.connection import State
 from pulsar_actors.machines.connection_events import (
-    Arrived,
+    AwaitActivity,
     BrokerAccepted,
     ConnectionOver,
     KeepaliveDue,
     NotifyConnectionLost,
-    Pinged,
-    Ponged,
+    PeerActive,
     WriteCommand,
 )
 from pulsar_actors.machines.connection_keepalive import CHART, ConnectionKeepalive
@@ -34,18 +33,18 @@ def test_keepalive_pings_and_ends_a_connection_whose_peer_does_not_pong() -> Non
     assert str(lost.error) == "no PONG for 30 s"
 
 
-def test_a_pong_keeps_the_connection() -> None:
+def test_an_active_peer_keeps_the_connection() -> None:
     driven = ready()
     for _ in range(3):
-        driven.fire(KeepaliveDue)
-        driven.tell(Ponged())
+        assert AwaitActivity() in driven.fire(KeepaliveDue)
+        driven.tell(PeerActive())
     assert driven.machine.state is State.READY
 
 
-def test_other_traffic_and_the_peers_own_pings_do_not_count_as_a_pong() -> None:
+def test_activity_before_a_ping_does_not_count_after_it() -> None:
     driven = ready()
+    driven.tell(PeerActive())
     driven.fire(KeepaliveDue)
-    driven.tell(Pinged(), Arrived(("frame",)))
     driven.fire(KeepaliveDue)
     assert driven.machine.state is State.CLOSED
 
@@ -56,7 +55,7 @@ FAULTS = [
           "no ping when one was due", "go_on", "time_passes"),
     fault(KeepaliveDue, KeepaliveState.ALIVE, "send_ping", {"does": None},
           "no ping when one was due", "time_passes"),
-    fault(Ponged, KeepaliveState.PING_SENT, None, {"dest": INTERNAL},
+    fault(PeerActive, KeepaliveState.PING_SENT, None, {"dest": INTERNAL},
           "ended where it had to go on", "nothing_happens"),
     fault(ConnectionOver, KeepaliveState.ALIVE, None, {"dest": KeepaliveState.ALIVE},
           "did something after the end", "close", "time_passes"),

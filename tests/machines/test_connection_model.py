@@ -52,8 +52,8 @@ from pulsar_actors.machines.connection_events import (
     KeepaliveDue,
     NotifyConnectionLost,
     OpenSocket,
+    PeerActive,
     Pinged,
-    Ponged,
     Refused,
     RegisterHandler,
     RemoveHandler,
@@ -371,7 +371,7 @@ class AnyConnection(RuleBasedStateMachine):
         for _ in range(3):
             self.pass_time(SETTINGS.keepalive_interval)
             if ponging:
-                self.hear_pong()
+                self.be_active()
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
@@ -454,13 +454,12 @@ class AnyConnection(RuleBasedStateMachine):
         assert self.tell(Pinged()) == [WriteCommand(CommandPong())] or not talks, "a ping and no pong"
 
     @rule()
-    def pong(self) -> None:
-        self.hear_pong()
+    def act(self) -> None:
+        self.be_active()
 
-    def hear_pong(self) -> None:
+    def be_active(self) -> None:
         self.pong_owed = False
-        talks = self.state in TALKING
-        assert self.tell(Ponged()) == [] or not talks
+        assert self.tell(PeerActive()) == []
 
     @rule()
     def send_frames(self) -> None:

@@ -37,6 +37,7 @@ MESSAGES = "machines/consumer_messages.py"
 CONSUMER = "machines/consumer.py"
 HANDLER = "machines/connection_handler.py"
 CONNECTION = "machines/connection.py"
+TRANSPORT = "runtime/transport.py"
 REQUESTS = "machines/connection_requests.py"
 TRANSACTION = "machines/transaction.py"
 RECEIVER_QUEUE = "runtime/receiver_queue.py"
@@ -146,6 +147,10 @@ BUGS: Final = (
         "            self._by_key.setdefault(key, connection)", "a connection that was in use is never closed"),
     Bug(HANDLER, 'Row(RetryDue,              s.waiting,       s.looking_up,    None,                 "look_up_again"),',
         'Row(RetryDue,              s.waiting,       INTERNAL),', "nothing is tried again"),
+    Bug(TRANSPORT, "        if self._on_activity is not None:\n            self._note_activity(self._on_activity)\n        if self._early", "        if self._early",
+        "the bytes of a message are no sign of life until it is complete"),
+    Bug(TRANSPORT, "        if self._on_activity is not None:\n            self._note_activity(self._on_activity)\n        self._pump()", "        self._pump()",
+        "room for bytes that waited is no sign of life"),
     Bug(CONNECTION, 'Row(KeepaliveDue,       READY,          CLOSED,         "peer_is_silent",          "end_silent"),',
         "", "a peer that is silent is waited for"),
     Bug(REQUESTS, "return self._expire(Timeout(\"the broker has not answered in time; it may still do what was asked\"), now)",

@@ -40,6 +40,7 @@ from tests.scenarios.test_schema_changes import changing
 from tests.scenarios.test_schemas import knowing
 from tests.scenarios.test_seeking import seeking
 from tests.scenarios.test_sending import sending
+from tests.scenarios.test_slow_links import SLOW, crawling
 from tests.scenarios.test_table_views import viewing
 from tests.scenarios.test_transactions import transactions
 
@@ -85,6 +86,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("mixing", mixing, CHANGEABLE),
     ("mixing in calm", mixing_in_calm, CALM),
     ("reloaded chunks", reloading, CALM),
+    ("crawling", crawling, SLOW),
 )
 
 

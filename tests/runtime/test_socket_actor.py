@@ -59,6 +59,23 @@ def test_all_frames_of_one_read_go_up_together_and_half_of_one_waits_for_the_res
     assert len(rest.frames) == 1
 
 
+def test_the_first_bytes_after_a_request_are_activity_of_the_peer_and_need_not_be_a_frame(bench: Bench) -> None:
+    assert bench.hears(PING[:1]) == []
+    bench.tell(connection_events.AwaitActivity())
+    assert bench.hears(PING[1:2]) == [connection_events.PeerActive()]
+    assert bench.hears(PING[2:3]) == []
+
+
+def test_room_for_bytes_that_waited_is_activity_of_the_peer_and_room_that_was_there_is_none(bench: Bench) -> None:
+    bench.line.room = 1
+    bench.tell(connection_events.AwaitActivity(), WriteFrames((EncodedBytes(b"abc"),)))
+    assert bench.heard() == []
+    bench.line.make_room(1)
+    assert bench.heard() == [connection_events.PeerActive()]
+    bench.line.make_room(None)
+    assert bench.heard() == []
+
+
 def test_frames_that_were_whole_before_a_fault_go_up_first(bench: Bench) -> None:
     frames, broken = bench.hears(PING + b"\xff\xff\xff\xff")
     assert len(frames.frames) == 1

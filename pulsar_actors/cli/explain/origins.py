@@ -28,7 +28,7 @@ _EVENTS: Final = {
     Origin.BROKER: """
         answered arrived begin_failed begun broker_closed challenged close_answered connected coordinator_connected
         coordinator_refused end_answered end_failed last_message_id_answered lookup_answered lookup_refused
-        matching_topics_listed partitions_counted ponged producer_created query_failed receipts_arrived redirected
+        matching_topics_listed partitions_counted peer_active producer_created query_failed receipts_arrived redirected
         refused request_refused request_rejected seek_answered seek_failed send_refused socket_lost stream_broken
         subscribed tcp_opened tls_agreed topic_list_changed topic_migrated unsubscribe_answered unsubscribe_failed
         watch_refused watch_started
