@@ -183,11 +183,15 @@ class ProducerMembers:
             shown.append(self._not_yet_shown.pop(len(shown)))
 
     def _share_limit(self, among: int) -> None:
-        """Give each partition its share of the limit across partitions, which becomes less when there are more."""
+        """Give each partition its share of the limit across partitions, which becomes less when there are more.
+
+        Callers do not see all of them yet.
+        """
         if among <= self._shared_among:
             return
         self._shared_among, limit = among, self._limit_among(among)
-        for enqueuer in self._enqueuers.values():
+        created = [state.enqueuer for state in self._members.values()]
+        for enqueuer in (*self._enqueuers.values(), *created):
             enqueuer.send_queue.limit_to(limit)
 
     def _uncreated_queues(self) -> dict[str, SendQueue]:

@@ -234,6 +234,19 @@ def test_the_limit_across_partitions_is_shared_out_anew_when_the_topic_grows() -
         assert took == 20
 
 
+def test_a_producer_that_is_being_created_gets_its_share_of_the_limit_too_when_the_topic_grows_again() -> None:
+    bench = Bench()
+    bench.create(0, among=1)
+    bench.update(0)
+    bench.create(1, among=2)
+    bench.create(2)
+    bench.update(2)
+    bench.update(1)
+    for partition in bench.producers.partitions:
+        took, _ = partition.send_queue.put_many([b"x"] * 60, [None] * 60)
+        assert took == 20
+
+
 def test_callers_see_the_partitions_up_to_the_first_that_has_no_producer() -> None:
     bench = Bench()
     bench.create(0, 1, 2, 3)
