@@ -26,7 +26,14 @@ from pulsar_actors.client.receiving import ReceivingHandle, seek_target
 from pulsar_actors.client.stats import BrokerConsumerStats
 from pulsar_actors.client.validation import flag
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported, PulsarException
-from pulsar_actors.machines.consumer_events import GetConsumerStats, GetLastMessageId, LastMessage, Seek, Unsubscribe
+from pulsar_actors.machines.consumer_events import (
+    GetConsumerStats,
+    GetLastMessageId,
+    LastMessage,
+    ResizeQueue,
+    Seek,
+    Unsubscribe,
+)
 from pulsar_actors.machines.multi_topics import MultiTopics
 from pulsar_actors.machines.multi_topics_events import (
     AskMembers,
@@ -247,7 +254,7 @@ class ConsumerMembers:
     """The consumers of all topics. The actor calls the methods on its loop; callers read the public attributes.
 
     Each topic has its own queue, with its own permits. The queues of all topics together hold no more messages than the
-    options allow.
+    options allow. They share this room anew when topics come or go; what was granted before is used up first.
 
     A reader reads partitions that are added later from their first message on, because all their messages are newer
     than the reader. For a durable subscription no such rule is needed: brokers create it on each new partition, at the
@@ -255,8 +262,8 @@ class ConsumerMembers:
     """
 
     __slots__ = (
-        "_context", "_made", "_new_dead_letter_sender", "_options", "_report", "_start", "by_topic", "listeners",
-        "receiver_queue",
+        "_context", "_made", "_new_dead_letter_sender", "_options", "_queue_size", "_report", "_start", "by_topic",
+        "listeners", "receiver_queue",
     )  # fmt: skip
 
     def __init__(
@@ -279,11 +286,13 @@ class ConsumerMembers:
         self._new_dead_letter_sender = new_dead_letter_sender
         self._report = report
         self._made: dict[int, ConsumerState] = {}
+        self._queue_size = options.receiver_queue_size
 
     def create(self, order: CreateMember) -> ActorRef:
         """Start the consumer of a topic."""
         member, topic, _, among, may_create, later = order
-        options, start = self._options_of(topic, among), self._start
+        self._share_room(among)
+        options, start = self._options.replace(topic=topic, receiver_queue_size=self._queue_size), self._start
         if later and start is not None:
             start = start._replace(message_id=EARLIEST)
         self._made[member] = state = start_consumer(
@@ -303,8 +312,9 @@ class ConsumerMembers:
         self._made[member].link.pending_calls.track(call)
 
     def remove(self, member: int) -> None:
-        """Remove a consumer that has ended."""
+        """Remove a consumer that has ended. The others get its room."""
         self._made.pop(member, None)
+        self._share_room(max(1, len(self._made)))
 
     def update(self, update: UpdateMembers) -> None:
         """Show consumers to callers, and hide others."""
@@ -342,11 +352,16 @@ class ConsumerMembers:
         if self.listeners.runner is not None:
             self.listeners.runner.messages_arrived()
 
-    def _options_of(self, topic: str, among: int) -> ConsumerOptions:
+    def _share_room(self, among: int) -> None:
+        """Give each queue its share of the room."""
         options = self._options
         together = options.max_total_receiver_queue_size_across_partitions
         size = queue_size_of_partition(options.receiver_queue_size, together, among)
-        return options.replace(topic=topic, receiver_queue_size=size)
+        if size == self._queue_size:
+            return
+        self._queue_size = size
+        for state in self._made.values():
+            tell(state.address, ResizeQueue(size))
 
 
 _MODES = {

@@ -157,6 +157,12 @@ class ReceiverWaits(NamedTuple):
     """A caller waits for a message. A queue of size 0 requests one."""
 
 
+class ResizeQueue(NamedTuple):
+    """Hold so many messages at most from now on: the queues of several topics share their room."""
+
+    size: int
+
+
 class ReceiverGaveUp(NamedTuple):
     """A caller does not wait any longer."""
 
@@ -467,6 +473,12 @@ class ClearQueue(NamedTuple):
     """
 
     generation: Generation
+
+
+class ResizeReceiverQueue(NamedTuple):
+    """Report freed room to this machine once half of so many messages is free."""
+
+    size: int
 
 
 class QueueEntries(NamedTuple):

@@ -53,6 +53,8 @@ from pulsar_actors.machines.consumer_events import (
     RedeliverUnacknowledged,
     RedeliveryDue,
     RedeliveryRequested,
+    ResizeQueue,
+    ResizeReceiverQueue,
     SendConsumerCommand,
     SendToDeadLetters,
     Sought,
@@ -115,6 +117,8 @@ ROWS: Final = (
     Row(ReceiverWaits,           BOUND,            INTERNAL, None,               "ask_for_one"),
     Row(ReceiverWaits,           UNBOUND,          INTERNAL, None,               "note_waiting"),
     Row(ReceiverGaveUp,          (UNBOUND, BOUND), INTERNAL, None,               "note_receiver_gave_up"),
+    Row(ResizeQueue,             BOUND,            INTERNAL, None,               "resize_and_grant"),
+    Row(ResizeQueue,             UNBOUND,          INTERNAL, None,               "resize"),
     Row(EndOfTopicReached,       BOUND,            INTERNAL, None,               "mark_end"),
 
     # Redelivery and dead letters.
@@ -139,7 +143,7 @@ IGNORES: Final = (
     # The broker of a non-persistent topic has nothing to send again.
     Ignore(RedeliverUnacknowledged, (UNBOUND, BOUND)),
     Ignore((HandedOut, MessagesDiscarded, EntryCorrupt, EntryUndecryptable), OVER),
-    Ignore((NegativeAcknowledge, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp), OVER),
+    Ignore((NegativeAcknowledge, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp, ResizeQueue), OVER),
     # Too late to mean anything.
     Ignore((MessagesArrived, EndOfTopicReached, RedeliveryDue), (UNBOUND, OVER)),
     Ignore((DeadLetterSent, DeadLetterFailed), OVER),
@@ -148,7 +152,7 @@ IGNORES: Final = (
 
 OURS: Final = (
     NegativeAcknowledge, RedeliverUnacknowledged, HandedOut, MessagesDiscarded, EntryCorrupt, EntryUndecryptable,
-    ReceiverWaits, ReceiverGaveUp,
+    ReceiverWaits, ReceiverGaveUp, ResizeQueue,
 )  # fmt: skip
 
 CHART: Final = Chart(
@@ -355,6 +359,16 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         """Count down the callers that wait."""
         self.trackers.permits.remove_waiting()
         return []
+
+    def resize_and_grant(self, event: ResizeQueue, now: float) -> Effects:
+        """Change the size of the queue, and grant new permits if half of it is free now."""
+        resized = self.resize(event, now)
+        return [*resized, *self._flow(self.trackers.permits.returned(self.generation, 0), now)]
+
+    def resize(self, event: ResizeQueue, now: float) -> Effects:
+        """Change the size of the queue. The next binding gets permits for it."""
+        self.trackers.permits.resize(event.size)
+        return [ResizeReceiverQueue(event.size)]
 
     def mark_end(self, event: EndOfTopicReached, now: float) -> Effects:
         """Note the end of the topic, after its queued messages. The binding stays."""

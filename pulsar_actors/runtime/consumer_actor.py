@@ -48,6 +48,7 @@ from pulsar_actors.machines.consumer_events import (
     QueryFailed,
     QueueEntries,
     RedeliveryRequested,
+    ResizeReceiverQueue,
     SeekAnswered,
     SeekFailed,
     SendConsumerCommand,
@@ -293,6 +294,9 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         self.decryption.clear()
         self.receiver_queue.clear(effect.generation)
 
+    def _resize_queue(self, effect: ResizeReceiverQueue) -> None:
+        self.receiver_queue.resize(effect.size)
+
     def _queue_entries(self, effect: QueueEntries) -> None:
         self.decryption.put(effect.entries)
 
@@ -425,6 +429,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
         AskToAckInTransaction: _ask_to_ack,
         SendConsumerCommand: _send_command,
         ClearQueue: _clear_queue,
+        ResizeReceiverQueue: _resize_queue,
         QueueEntries: _queue_entries,
         NoteSkipped: _note_skipped,
         NotePassed: _note_passed,

@@ -246,6 +246,12 @@ class ReceiverQueue(ReceiverQueueBase):
             self.checkpoint()
             self.generation = generation
 
+    def resize(self, size: int) -> None:
+        """Report freed room once half of the new size is free."""
+        with self._lock:
+            self._threshold = grant_threshold(size)
+            self._shorten_slice()
+
     def note_freed(self, freed: int) -> None:
         """Note how much room is free and not granted, and shorten the slice if it reaches too far now."""
         self._freed = freed

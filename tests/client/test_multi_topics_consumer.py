@@ -25,6 +25,7 @@ from pulsar_actors.wire.message_id import LATEST
 from pulsar_actors.wire.topic_name import TopicName
 from tests.support import topics
 from tests.support.life import until
+from tests.support.manual_loop import ManualLoop, RecordingActors
 from tests.support.witness import EventWitness, Witness
 
 SOON = 5000
@@ -42,6 +43,39 @@ def test_new_partitions_are_consumed_and_sent_to_without_anybody_doing_anything(
         until(lambda: len({producer.send(b"x").partition() for _ in range(3)}) == 3, "all partitions are sent to")
         found: set[str] = set()
         until(lambda: found.add(consumer.receive(SOON).topic_name()) or len(found) == 3, "all are consumed")
+
+
+def test_the_room_for_messages_is_shared_anew_when_partitions_are_added(broker: EmbeddedBroker, topic: str) -> None:
+    topics.create_partitioned(broker, topic, 2)
+    options: dict[str, Any] = {"receiver_queue_size": 100, "max_total_receiver_queue_size_across_partitions": 16}
+    with Client(broker.service_url, partitions_update_interval=0.05) as client:
+        consumer = client.subscribe(topic, "s", **options)
+        assert consumer.stats().permits == 16
+        topics.grow(broker, topic, 4)
+        until(lambda: consumer.stats().permits == 24, "the new partitions are consumed, beside what was granted")
+        producer = client.create_producer(topic, batching_enabled=False)
+        until(lambda: producer.send(b"x").partition() == 3, "the new partitions are sent to")
+        producer.send_many([b"x"] * 200).result()
+        until(lambda: consumer.stats().permits == 0, "all queues are full")
+        for _ in range(100):
+            consumer.receive(SOON)
+        until(lambda: consumer.stats().permits == 0, "all queues are full again")
+        until(lambda: 8 < consumer.stats().queued <= 16, "there are no more messages than together there may be")
+
+
+def test_the_room_for_messages_is_shared_anew_when_topics_of_a_pattern_go(
+    client: Client, broker: EmbeddedBroker, topic: str
+) -> None:
+    for name in "abcd":
+        client.create_producer(f"{topic}-{name}").close()
+    options: dict[str, Any] = {"receiver_queue_size": 100, "max_total_receiver_queue_size_across_partitions": 16}
+    consumer = client.subscribe(re.compile(f"{topic}-.*"), "s", initial_position=EARLIEST, **options)
+    assert consumer.stats().permits == 16
+    for name in "bcd":
+        topics.delete(broker, f"{topic}-{name}")
+    producer = client.create_producer(f"{topic}-a", batching_enabled=False)
+    producer.send_many([b"x"] * 50).result()
+    until(lambda: consumer.stats().queued == 16, "its queue is full")
 
 
 def test_a_reader_from_the_end_misses_nothing_of_new_partitions(broker: EmbeddedBroker, topic: str) -> None:
@@ -444,6 +478,8 @@ class Bench:
     def __init__(self, start: ReaderStart | None = None, **options: Any) -> None:
         self.started: list[Started] = []
         self.called: list[str] = []
+        self.actors = RecordingActors(ManualLoop())
+        self.addresses: list[Any] = []
         self.context: Any = SimpleNamespace(engine=SimpleNamespace(interleaving=THREADS), start=self.start)
         runner: Any = SimpleNamespace(messages_arrived=lambda: self.called.append("the listener"))
         given = ConsumerOptions(topic="t", subscription_name="s", **options)
@@ -457,8 +493,13 @@ class Bench:
         class Made(SimpleNamespace):
             """A state, to which others may have weak references."""
 
+        self.addresses.append(self.actors.make())
         self.started.append(Started(options.topics[0], options.receiver_queue_size, start, may_create))
-        return Made(receiver_queue=object(), link=HandleLink(), address=object())
+        return Made(receiver_queue=object(), link=HandleLink(), address=self.addresses[-1])
+
+    def resized(self) -> list[list[int]]:
+        """The sizes that the queue of each consumer was given since the last call."""
+        return [[told.size for told in self.actors.heard(address)] for address in self.addresses]
 
     def create(self, number: int, *, among: int = 2, may_create: bool = True, later: bool = False) -> None:
         self.members.create(CreateMember(number, part(number), "", among, may_create, later))
@@ -493,6 +534,18 @@ def test_each_has_its_share_of_the_places_and_at_least_one() -> None:
     for among in (1, 2, 4, 100):
         bench.create(among, among=among)
     assert [one.queue_size for one in bench.started] == [10, 6, 3, 1]
+    assert bench.resized() == [[6, 3, 1], [3, 1], [1], []]
+
+
+def test_the_room_of_those_that_have_gone_is_for_the_others() -> None:
+    bench = Bench(receiver_queue_size=10, max_total_receiver_queue_size_across_partitions=12)
+    for number in (1, 2, 3):
+        bench.create(number, among=3)
+    bench.members.remove(1)
+    assert bench.resized() == [[], [6], [6]]
+    for number in (2, 3):
+        bench.members.remove(number)
+    assert bench.resized() == [[], [], [10]]
 
 
 def test_callers_are_shown_a_consumer_before_they_can_get_messages_of_it() -> None:

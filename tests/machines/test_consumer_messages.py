@@ -5,6 +5,7 @@ import pytest
 
 from pulsar_actors.exceptions import ConnectionLost
 from pulsar_actors.machines.connection_handler_events import Detached, LookedUp, Open, RetryDue
+from pulsar_actors.machines.consumer import State
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
     AcknowledgeInTransaction,
@@ -29,6 +30,8 @@ from pulsar_actors.machines.consumer_events import (
     RedeliverUnacknowledged,
     RedeliveryDue,
     RedeliveryRequested,
+    ResizeQueue,
+    ResizeReceiverQueue,
     Seek,
     SeekAnswered,
     SendConsumerCommand,
@@ -42,7 +45,7 @@ from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandFlow, CommandRedeliverUnacknowledgedMessages
 from pulsar_actors.wire.transaction_id import TransactionId
-from tests.support.consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, Subscriber, flows, incoming, plain, ready
+from tests.support.consumer_bench import MAX_MESSAGE_SIZE, NOW_MS, Subscriber, flows, incoming, plain, ready, rebinding
 
 Fault = CommandAck.ValidationError
 
@@ -629,6 +632,19 @@ def test_answers_about_dead_letters_mean_little_to_a_consumer_that_has_no_policy
     assert driven.said(CommandAck)
     driven.tell(Detached(driven.connection, ConnectionLost("reset")))
     assert driven.tell(DeadLetterFailed(driven.generation, MessageId(1, 0))) == []
+
+
+def test_a_queue_that_becomes_larger_gets_permits_now_or_with_the_next_binding() -> None:
+    driven = ready(queue_size=4)
+    assert driven.tell(ResizeQueue(10))[0] == ResizeReceiverQueue(10)
+    assert flows(driven) == [6]
+    driven.tell(ResizeQueue(2))
+    assert flows(driven) == []
+    driven = rebinding(State.SUBSCRIBING, queue_size=4)
+    driven.tell(ResizeQueue(10))
+    assert flows(driven) == []
+    driven.tell(Subscribed(driven.attempt))
+    assert flows(driven) == [10]
 
 
 def test_permits_that_come_back_at_once_are_granted_again() -> None:

@@ -118,6 +118,17 @@ def test_who_takes_many_and_who_takes_one_share_a_queue(bench: Bench) -> None:
     assert bench.handed_out() == 16
 
 
+def test_a_queue_that_becomes_smaller_reports_once_half_of_the_new_size_is_free() -> None:
+    bench = Bench(queue_size=16)
+    bench.queue.add([letters(1, "abcdefghijklmnop")])
+    assert bench.take(3) == list("abc")
+    assert bench.handed_out() == 0
+    bench.queue.resize(6)
+    assert bench.handed_out() == 3, "that is half of it"
+    assert [bench.take(2), bench.handed_out()] == [["d", "e"], 3]
+    assert [bench.take(1), bench.handed_out()] == [["f"], 6]
+
+
 def test_a_slice_that_many_are_taken_of_can_still_be_shortened(bench: Bench) -> None:
     bench.queue.add([letters(1, "abcdefgh")])
     assert [*bench.take(1), *many(bench, 1)] == ["a", "b"]

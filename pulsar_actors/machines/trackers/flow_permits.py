@@ -13,6 +13,9 @@ would be lost with each such batch, and the consumer would stall in the end.
 The flow cannot stall: with nothing held, the broker has the queue's size less what is not granted, which is less than
 half of it.
 
+The size may change, as the queues of several topics share their room. If it becomes less, the room not yet granted is
+negative until enough messages have left the queue.
+
 A queue of size 0 requests one message at a time, and only while a caller waits and nothing is held.
 
 Counts of another generation are ignored: the broker forgot those permits together with the connection. The queue of a
@@ -48,12 +51,16 @@ class FlowPermits:
     def __init__(self, queue_size: int) -> None:
         if not 0 <= queue_size <= MOST_PERMITS:
             raise InvalidArgument(f"receiver_queue_size must be 0 to {MOST_PERMITS:,} messages, not {queue_size:,}")
-        self.queue_size = queue_size
-        self.threshold = grant_threshold(queue_size)
+        self.resize(queue_size)
         self.generation: Generation | None = None
         self.at_broker = 0
         self.held = 0
         self.waiting = 0
+
+    def resize(self, queue_size: int) -> None:
+        """Change the size of the queue. More room is granted with the next `returned`."""
+        self.queue_size = queue_size
+        self.threshold = grant_threshold(queue_size)
 
     @property
     def freed(self) -> int:

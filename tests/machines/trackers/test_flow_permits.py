@@ -35,6 +35,26 @@ def test_nothing_is_granted_before_it_is_handed_out() -> None:
     assert permits.at_broker == 2
 
 
+def test_a_queue_that_becomes_larger_gets_the_new_room_at_once() -> None:
+    permits = FlowPermits(10)
+    permits.subscribed(FIRST)
+    permits.resize(16)
+    assert permits.returned(FIRST, 0) == 0, "less than half of it is free"
+    permits.resize(20)
+    assert permits.returned(FIRST, 0) == 10
+
+
+def test_a_queue_that_becomes_smaller_gets_nothing_until_half_of_it_is_free() -> None:
+    permits = FlowPermits(20)
+    permits.subscribed(FIRST)
+    permits.resize(10)
+    permits.arrived(FIRST, 20)
+    assert permits.freed == -10
+    assert permits.handed_out(FIRST, 14) == 0
+    assert permits.handed_out(FIRST, 1) == 5
+    assert permits.subscribed(Generation(connection=2)) == 10
+
+
 def test_counts_of_an_earlier_connection_are_void() -> None:
     permits = FlowPermits(2)
     permits.subscribed(FIRST)
