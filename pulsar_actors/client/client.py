@@ -403,7 +403,8 @@ class Client(Closeable):
             Milliseconds before a negatively acknowledged message is redelivered. One of a batch comes sooner if another
             message of the batch does, because its acknowledgement is overdue: brokers deliver whole batches.
         is_read_compacted = False
-            Read the compacted version of the topic: the last message of each key.
+            Read the compacted version of the topic: the last message of each key. When messages are redelivered, those
+            that are on their way come twice, first before the redelivered ones: brokers do not tell which these are.
         properties = None
             Shown by the broker's statistics: a dict of str.
         pattern_auto_discovery_period = 60

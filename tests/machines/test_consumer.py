@@ -542,6 +542,14 @@ def test_in_order_everything_comes_again_in_a_new_epoch_and_what_is_here_goes() 
     assert driven.tell(HandedOut(before, 1, (plain(0),))) == []
 
 
+def test_of_a_compacted_read_nothing_is_dropped_as_its_messages_have_no_epoch() -> None:
+    driven = ready(ordered=True)
+    driven.receive(incoming(0), incoming(1))
+    driven.tell(RedeliverUnacknowledged())
+    driven.receive(incoming(2), incoming(0), incoming(1), incoming(2))
+    assert entries(driven) == [2, 0, 1, 2], "the first was on its way, and comes again"
+
+
 def test_a_redelivery_without_a_binding_is_told_with_the_next_subscribe() -> None:
     driven = ready(ordered=True, ack_timeout=10.0)
     driven.tell(Detached(1, LOST), RedeliverUnacknowledged())

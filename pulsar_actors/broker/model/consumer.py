@@ -7,6 +7,8 @@ If several consumers share the entries (Shared, Key_Shared), `pending` has each 
 too many of them the consumer is blocked: new permits are withheld until only half of the limit is left.
 """
 
+from typing import Final
+
 from pulsar_actors.broker.model.entry import Position, StoredEntry
 from pulsar_actors.broker.model.interfaces import ConsumerLink, Delivery
 from pulsar_actors.broker.model.requests import SubscribeRequest
@@ -111,8 +113,11 @@ class Consumer:
         self._withheld_permits = 0
 
 
+NO_EPOCH: Final = -1
+
+
 class DeliveryBatch:
-    """Entries for one consumer, and the consumer epoch that they are sent with; -1 is no epoch.
+    """Entries for one consumer, and the consumer epoch that they are sent with, or `NO_EPOCH`.
 
     A batch is large enough to be worth a write, and small enough to keep the peak of memory low.
     """
@@ -122,7 +127,7 @@ class DeliveryBatch:
     MOST_ENTRIES = 100
     MOST_BYTES = 1024 * 1024
 
-    def __init__(self, consumer: Consumer, epoch: int = -1) -> None:
+    def __init__(self, consumer: Consumer, epoch: int = NO_EPOCH) -> None:
         self.consumer = consumer
         self.epoch = epoch
         self.deliveries: list[Delivery] = []

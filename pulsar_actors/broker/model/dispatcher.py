@@ -9,14 +9,15 @@ and the two dispatchers that do not track single entries.
 `SingleActiveConsumerDispatcher` is for Exclusive and Failover: one consumer gets everything, in order. To deliver
 again, for a new consumer or on request, it goes back to the first entry that is not acknowledged; redeliveries are not
 counted. A request may carry a new epoch, which is sent with every entry from then on. By the epoch the consumer
-recognises entries that were sent before the request. In Failover a new active consumer starts after a delay, so that
+recognises entries that were sent before the request; with entries of a compacted read no epoch is sent, as by an
+Apache Pulsar. In Failover a new active consumer starts after a delay, so that
 the acknowledgements of the previous one arrive first. Then all consumers are notified which one is active.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
+from pulsar_actors.broker.model.consumer import NO_EPOCH, Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
 from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.interfaces import Clock, Delivery
@@ -203,7 +204,7 @@ class SingleActiveConsumerDispatcher(Dispatcher):
         if consumer is None or self._changing:
             return
         cursor = self._cursor
-        batch = DeliveryBatch(consumer, consumer.epoch)
+        batch = DeliveryBatch(consumer, NO_EPOCH if consumer.request.read_compacted else consumer.epoch)
         now_ms = self._clock.wall_clock_ms()
         while consumer.available and (entry := cursor.next()) is not None:
             ack_set = cursor.ack_set_of(entry)

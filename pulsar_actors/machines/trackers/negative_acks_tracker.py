@@ -7,7 +7,9 @@ counts, because the broker redelivers the entry as a whole.
 With a Shared or Key_Shared subscription the broker takes a list of entries, at most a thousand in a command. With
 Exclusive and Failover, order matters: the broker redelivers everything that is unacknowledged, and the messages that
 are queued here are dropped, because they come again. Each redelivery of everything has an epoch, which only grows. The
-broker repeats it in each MESSAGE, which shows if the message was sent before the request or after it.
+broker repeats it in each MESSAGE, which shows if the message was sent before the request or after it. An Apache Pulsar
+leaves it out if the consumer reads a compacted topic (apache/pulsar#13690). Then nothing is dropped: what was on its
+way comes twice, first before the messages that come again. Java does the same.
 
 A non-persistent topic stores nothing, and its broker sends nothing again. So no redelivery is requested there, and what
 is queued stays.

@@ -123,6 +123,13 @@ def test_entries_carry_the_epoch_of_the_last_redelivery(world: Any) -> None:
     assert consumer.epochs == [3, 4, 4, 4]
 
 
+def test_entries_of_a_compacted_read_carry_no_epoch(world: Any) -> None:
+    consumer = world.consumer(consumer_epoch=3, read_compacted=True)
+    world.producer().send(b"0")
+    consumer.redeliver(epoch=4)
+    assert consumer.epochs == [-1, -1]
+
+
 def test_a_backlog_comes_in_parcels_and_stops_while_the_connection_is_full(world: Any) -> None:
     consumer = world.consumer(permits=0)
     world.producer().send_all([b"x"] * 250)
