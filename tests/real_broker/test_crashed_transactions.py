@@ -7,7 +7,7 @@ from typing import Any
 import pulsar as official
 import pytest
 
-from tests.real_broker.exchange import SOON, until
+from tests.real_broker.exchange import until
 from tests.support.standalone import Standalone
 from tests.support.subjects import client_module, opened_clients
 
@@ -33,7 +33,7 @@ class Copying:
 
     def sends(self) -> None:
         """Without waiting: receipts may be lost with the broker."""
-        self.received = [self.consumer.receive(SOON) for _ in range(COUNT)]
+        self.received = [self.consumer.receive(PATIENCE_SECONDS * 1000) for _ in range(COUNT)]
         for message in self.received:
             self.producer.send_async(message.data(), transaction=self.transaction)
 
