@@ -4,8 +4,11 @@ The subscription is registered with the transaction first. Then the consumer's a
 the transaction is over by then, and the future ends with the broker's answer. Messages of several topics are one
 command, and one future, for each topic.
 
-Once the transaction is aborted, the broker delivers again what it has acknowledged. If an acknowledgement has not
-reached the broker, its messages are negatively acknowledged. In order, all messages are delivered again anyhow.
+Once the transaction is aborted, the broker delivers again what it has acknowledged. If an acknowledgement has failed,
+its messages are negatively acknowledged. In order, all messages are delivered again anyhow.
+
+A transaction that has ended already refuses the acknowledgement. No abort will follow, so the messages are redelivered
+at once, or negatively acknowledged.
 """
 
 from collections.abc import Sequence
@@ -24,6 +27,7 @@ from pulsar_actors.client.consumer_interceptors import ConsumerInterceptors
 from pulsar_actors.client.consumer_options import IN_ORDER
 from pulsar_actors.client.consumer_state import ConsumerState
 from pulsar_actors.client.transaction import refuse_unless_persistent
+from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.machines.consumer_events import NegativeAcknowledge, RedeliverUnacknowledged
 from pulsar_actors.machines.trackers.entry_map import Generation
 from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
@@ -63,11 +67,17 @@ def _acknowledge_all(
     ids: dict[tuple[ConsumerState, Generation], list[MessageId]] = {}
     for target in targets:
         if target is not None:
+            refuse_unless_persistent(target.owner.machine.topic)
             ids.setdefault((target.owner, target.generation), []).append(target.message_id)
-    futures = [
-        _acknowledge(work, owner, generation, tuple(found), cumulative=cumulative)
-        for (owner, generation), found in ids.items()
-    ]
+    try:
+        futures = [
+            _acknowledge(work, owner, generation, tuple(found), cumulative=cumulative)
+            for (owner, generation), found in ids.items()
+        ]
+    except PulsarException:
+        for (owner, generation), found in ids.items():
+            tell(owner.address, _redelivery(owner, generation, found))
+        raise
     return futures[0] if len(futures) == 1 else when_all_done(futures)
 
 
@@ -79,14 +89,13 @@ def _acknowledge(
     *,
     cumulative: bool,
 ) -> SlimFuture[None]:
-    refuse_unless_persistent(owner.machine.topic)
     answered: SlimFuture[None] = SlimFuture()
+    if _is_in_order(owner):
+        work.rewinds[owner.address] = partial(_rewind, owner)  # before it begins: the transaction may end at any moment
     work.begin_as(answered)
     owner.link.pending_calls.track(answered)
     work.consumers[owner.address] = None
-    if cumulative or owner.options.consumer_type in IN_ORDER:
-        work.rewinds[owner.address] = partial(_rewind, owner)
-    else:
+    if not _is_in_order(owner):
         answered.add_done_callback(partial(_redeliver_if_failed, owner, generation, message_ids))
     ack = TransactionalAck(generation, message_ids, cumulative, work.id, answered)
     registered = work.register_subscription(owner.machine.topic, owner.options.subscription_name)
@@ -113,7 +122,19 @@ def _redeliver_if_failed(
 ) -> None:
     """Have messages delivered again whose acknowledgement failed. The broker does so only with those that it has."""
     if answered.exception() is not None:
-        tell(owner.address, NegativeAcknowledge(generation, tuple((each, 0) for each in message_ids)))
+        tell(owner.address, _redelivery(owner, generation, message_ids))
+
+
+def _redelivery(
+    owner: ConsumerState, generation: Generation, message_ids: Sequence[MessageId]
+) -> NegativeAcknowledge | RedeliverUnacknowledged:
+    if _is_in_order(owner):
+        return RedeliverUnacknowledged(generation)
+    return NegativeAcknowledge(generation, tuple((each, 0) for each in message_ids))
+
+
+def _is_in_order(owner: ConsumerState) -> bool:
+    return owner.options.consumer_type in IN_ORDER
 
 
 def _rewind(owner: ConsumerState) -> SlimFuture[None]:

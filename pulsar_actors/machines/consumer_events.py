@@ -112,7 +112,12 @@ class NegativeAcknowledge(NamedTuple):
 
 
 class RedeliverUnacknowledged(NamedTuple):
-    """Request the redelivery of everything unacknowledged, now."""
+    """Request the redelivery of everything unacknowledged, now.
+
+    With the generation of a message, unless everything since that message comes again already.
+    """
+
+    generation: Generation | None = None
 
 
 class HandedOut(NamedTuple):

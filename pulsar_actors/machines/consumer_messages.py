@@ -123,8 +123,8 @@ ROWS: Final = (
 
     # Redelivery and dead letters.
     Row(NegativeAcknowledge,     BOUND,            INTERNAL, "is_still_here",    "note_negative_acks"),
-    Row(RedeliverUnacknowledged, BOUND,            INTERNAL, "is_persistent",    "redeliver_all"),
-    Row(RedeliverUnacknowledged, UNBOUND,          INTERNAL, "is_persistent",    "begin_epoch"),
+    Row(RedeliverUnacknowledged, BOUND,            INTERNAL, "has_to_rewind",    "redeliver_all"),
+    Row(RedeliverUnacknowledged, UNBOUND,          INTERNAL, "has_to_rewind",    "begin_epoch"),
     Row(RedeliveryDue,           BOUND,            INTERNAL, None,               "redeliver_due"),
     Row(DeadLetterSent,          (UNBOUND, BOUND), INTERNAL, "comes_after_seek", "acknowledge_dead_letter"),
     Row(DeadLetterFailed,        BOUND,            INTERNAL, "comes_after_seek", "set_dead_letter_aside"),
@@ -140,7 +140,7 @@ IGNORES: Final = (
     # Events from before a seek, or from before a redelivery of everything.
     Ignore((EntryCorrupt, NegativeAcknowledge), BOUND),
     Ignore((DeadLetterSent, DeadLetterFailed), (UNBOUND, BOUND)),
-    # The broker of a non-persistent topic has nothing to send again.
+    # The broker of a non-persistent topic has nothing to send again, or the messages come again already.
     Ignore(RedeliverUnacknowledged, (UNBOUND, BOUND)),
     Ignore((HandedOut, MessagesDiscarded, EntryCorrupt, EntryUndecryptable), OVER),
     Ignore((NegativeAcknowledge, RedeliverUnacknowledged, ReceiverWaits, ReceiverGaveUp, ResizeQueue), OVER),
@@ -390,9 +390,10 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
                 self.trackers.negatively_acknowledged(entry, redelivery_count, now)
         return self._watch(now)
 
-    def is_persistent(self, event: RedeliverUnacknowledged, now: float) -> bool:
-        """Return whether the topic stores its messages, so that they can come again."""
-        return self._persistent
+    def has_to_rewind(self, event: RedeliverUnacknowledged, now: float) -> bool:
+        """Return whether messages can come again, because the topic stores them, and do not come again already."""
+        since = event.generation
+        return self._persistent and (since is None or since.still_delivers(self.generation))
 
     def redeliver_all(self, event: RedeliverUnacknowledged, now: float) -> Effects:
         """Request the redelivery of everything, in a new epoch."""

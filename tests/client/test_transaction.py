@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import gc
 import time
@@ -14,6 +15,7 @@ from pulsar_actors.client import transactional_ack
 from pulsar_actors.machines.transaction import TransactionMachine
 from pulsar_actors.runtime.actor import actor_of
 from pulsar_actors.runtime.transaction_work import TransactionWork
+from pulsar_actors.testing import Simulation
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAddPartitionToTxn,
     CommandAddSubscriptionToTxn,
@@ -266,6 +268,67 @@ def test_messages_of_a_transaction_that_fails_as_they_could_not_be_acknowledged_
         assert {message.data() for message in again} == {b"1", b"2"}
         with client.new_transaction() as transaction:
             consumer.acknowledge_async(again, transaction=transaction)
+
+
+KINDS = [pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Shared]
+
+
+@pytest.mark.parametrize("topics", ["a", ["a", "b"]], ids=["one topic", "two topics"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_whose_transaction_has_ended_before_they_are_acknowledged_come_again(
+    kind: pulsar.ConsumerType, topics: Any
+) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        consumer = client.subscribe(topics, "s", kind, negative_ack_redelivery_delay_ms=1000)
+        for topic in topics:
+            client.create_producer(topic).send(topic.encode())
+        transaction = client.new_transaction(timedelta(seconds=5))
+        received = [consumer.receive(10_000) for _ in topics]
+        time.sleep(10)  # the work, on virtual time
+        with pytest.raises(pulsar.InvalidTxnStatusError):
+            consumer.acknowledge(received, transaction=transaction)
+        again = [consumer.receive(10_000) for _ in topics]
+        assert {message.data() for message in again} == {topic.encode() for topic in topics}
+        with client.new_transaction() as transaction:
+            consumer.acknowledge(again, transaction=transaction)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_they_come_again_in_asyncio_too(kind: pulsar.ConsumerType) -> None:
+    async def main(simulation: Simulation) -> bytes:
+        async with simulation.asyncio_client() as client:
+            consumer = await client.subscribe("a", "s", kind, negative_ack_redelivery_delay_ms=1000)
+            await (await client.create_producer("a")).send(b"1")
+            transaction = await client.new_transaction(timedelta(seconds=5))
+            message = await consumer.receive(10_000)
+            await asyncio.sleep(10)
+            with pytest.raises(pulsar.InvalidTxnStatusError):
+                await consumer.acknowledge(message, transaction=transaction)
+            return (await consumer.receive(10_000)).data()
+
+    with Simulation() as simulation:
+        assert simulation.run_async(main(simulation)) == b"1"
+
+
+def test_a_message_comes_again_if_its_transaction_ends_just_when_its_acknowledgement_has_begun(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        consumer = client.subscribe(topic, "s")
+        client.create_producer(topic).send(b"1")
+        message = consumer.receive(10_000)
+        transaction = client.new_transaction(timedelta(seconds=0.5))
+        begin = TransactionWork.begin_as
+
+        def begin_and_stop(work: TransactionWork, future: Any) -> None:
+            begin(work, future)
+            until(lambda: work.dropped is not None)
+
+        monkeypatch.setattr(TransactionWork, "begin_as", begin_and_stop)
+        with pytest.raises(pulsar.InvalidTxnStatusError):
+            consumer.acknowledge(message, transaction=transaction)
+        assert consumer.receive(10_000).data() == b"1"
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,18 @@ def test_a_message_that_ends_behind_what_is_acknowledged_comes_whole_in_a_redeli
     assert [one.message_id.entry_id for handed in driven.did(QueueEntries) for one in handed.entries] == [5]
 
 
+def test_everything_is_requested_for_a_message_once_only_because_it_comes_again_then() -> None:
+    driven = ready(ordered=True)
+    driven.receive(incoming(3))
+    opened = driven.generation
+    driven.tell(RedeliverUnacknowledged(opened))
+    assert driven.said(CommandRedeliverUnacknowledgedMessages)
+    assert driven.tell(RedeliverUnacknowledged(opened)) == []
+    driven.receive(incoming(3, epoch=driven.generation.epoch))
+    driven.tell(RedeliverUnacknowledged(driven.generation))
+    assert driven.said(CommandRedeliverUnacknowledgedMessages)
+
+
 def test_more_chunked_messages_than_there_is_room_for_come_out_whole_in_order_too() -> None:
     driven = ready(queue_size=100, ordered=True)
     parts = [(one, part) for part in (0, 1) for one in range(5)]
