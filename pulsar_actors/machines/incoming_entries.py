@@ -169,6 +169,9 @@ class IncomingEntries:
         outcome = IncomingOutcome()
         for message in messages:
             self._take_one(message, outcome, now, now_ms)
+        if self._negative_acks.next_due() is not None:
+            for delivered in outcome.deliver:
+                self._negative_acks.came(delivered.message_id.position)
         if outcome.published is not None:
             outcome.ends_chunks = self._chunks.note_entry((now_ms - outcome.published) / 1000, now)
         return outcome

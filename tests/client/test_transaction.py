@@ -17,6 +17,7 @@ from pulsar_actors.runtime.actor import actor_of
 from pulsar_actors.runtime.transaction_work import TransactionWork
 from pulsar_actors.testing import Simulation
 from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandAckResponse,
     CommandAddPartitionToTxn,
     CommandAddSubscriptionToTxn,
     CommandEndTxn,
@@ -309,6 +310,21 @@ def test_they_come_again_in_asyncio_too(kind: pulsar.ConsumerType) -> None:
 
     with Simulation() as simulation:
         assert simulation.run_async(main(simulation)) == b"1"
+
+
+def test_a_message_whose_acknowledgement_was_answered_too_late_comes_again_once() -> None:
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=5)
+        consumer = client.subscribe("a", "s", pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=10_000)
+        client.create_producer("a").send(b"1")
+        simulation.broker.faults.on(CommandAckResponse).drop()
+        with pytest.raises(pulsar.Timeout), client.new_transaction() as transaction:
+            consumer.acknowledge(consumer.receive(10_000), transaction=transaction)
+        again = consumer.receive(1000)
+        time.sleep(60)  # the work, on virtual time
+        consumer.acknowledge(again)
+        with pytest.raises(pulsar.Timeout):
+            consumer.receive(60_000)
 
 
 def test_a_message_comes_again_if_its_transaction_ends_just_when_its_acknowledgement_has_begun(

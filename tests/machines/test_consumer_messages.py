@@ -68,6 +68,18 @@ def test_each_kind_of_fault_is_refused_in_a_command_of_its_own_at_once() -> None
     assert said == [([0, 1], Fault.ChecksumMismatch), ([2], Fault.BatchDeSerializeError)]
 
 
+@pytest.mark.parametrize("batch", [None, 3])
+def test_an_entry_that_comes_again_before_its_time_is_not_requested_then(batch: int | None) -> None:
+    driven = ready()
+    driven.receive(incoming(3, batch=batch), incoming(4, batch=batch))
+    (handed,) = driven.did(QueueEntries)
+    driven.tell(NegativeAcknowledge(driven.generation, tuple((one.message_id, 0) for one in handed.entries)))
+    driven.receive(incoming(3, batch=batch))
+    assert driven.did(QueueEntries)
+    driven.fire(RedeliveryDue)
+    assert asked_for(driven) == [4]
+
+
 def test_acknowledging_or_refusing_a_chunked_message_covers_every_chunk() -> None:
     driven = ready(ack_timeout=10.0)
     driven.receive(chunk(0, 0), chunk(1, 1))

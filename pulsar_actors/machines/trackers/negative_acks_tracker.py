@@ -105,7 +105,7 @@ class NegativeAcksTracker:
         return max(SHORTEST_SET_ASIDE, self.delay.after(redelivery_count))
 
     def came(self, entry: EntryKey) -> None:
-        """Forget an entry that was set aside and has been redelivered."""
+        """Forget an entry that has been redelivered, maybe for another reason, such as the abort of a transaction."""
         self._deadlines.discard(entry)
 
     def acknowledged(self, entry: EntryKey) -> None:
