@@ -94,6 +94,7 @@ ROWS: Final = (
     Row(Bound,               QUEUED,             SEEKING,            "a_seek_is_queued",       "unqueue_seek"),
     Row(Bound,               QUEUED,             UNSUBSCRIBING,      None,                     "unqueue_unsubscribe"),
     Row(CallTimedOut,        QUEUED,             IDLE,               None,                     "fail_unsent"),
+    Row(ClusterLeft,         QUEUED,             IDLE,               "seeks_a_message",        "fail_unsendable"),
 
     # Seek.
     Row(SeekAnswered,        SEEKING,            IDLE,               "is_bound",               "finish_seek"),
@@ -102,7 +103,7 @@ ROWS: Final = (
     Row(SeekFailed,          SEEKING,            IDLE,               None,                     "fail_seek"),
     Row(Bound,               SOUGHT,             IDLE,               None,                     "complete_call"),
     Row(CallTimedOut,        SOUGHT,             IDLE,               None,                     "fail_unbound"),
-    Row(ClusterLeft,         (QUEUED, SOUGHT),   IDLE,               "seeks_a_message",        "fail_left_behind"),
+    Row(ClusterLeft,         SOUGHT,             IDLE,               "seeks_a_message",        "fail_left_behind"),
     Row(ClusterLeft,         SOUGHT,             QUEUED,             None,                     "queue_again"),
 
     # Unsubscribe.
@@ -220,6 +221,17 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
             ConnectError(f"the {self._running.name} of {self._handler.topic} was not sent in time: {self._where()}")
         )
 
+    def seeks_a_message(self, event: ClusterLeft, now: float) -> bool:
+        """Return whether the call is a seek to a message, which has its id in the former cluster only."""
+        request = self._running.request
+        return isinstance(request, Seek) and is_message(request.target)
+
+    def fail_unsendable(self, event: ClusterLeft, now: float) -> Effects:
+        """Fail the seek as not done: there is no such message in the new cluster."""
+        return self._fail(
+            ConnectError(f"the {self._running.name} of {self._handler.topic} was not sent: {event.error}")
+        )
+
     # Seek.
 
     def finish_seek(self, event: SeekAnswered, now: float) -> Effects:
@@ -251,13 +263,8 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         what = f"the {self._running.name} of {self._handler.topic} is done"
         return self._fail(Timeout(f"{what}, but there was no new subscription in time: {self._where()}"))
 
-    def seeks_a_message(self, event: ClusterLeft, now: float) -> bool:
-        """Return whether the call is a seek to a message, which has its id in the former cluster only."""
-        request = self._running.request
-        return isinstance(request, Seek) and is_message(request.target)
-
     def fail_left_behind(self, event: ClusterLeft, now: float) -> Effects:
-        """Fail the seek: there is no such message in the new cluster."""
+        """Fail a seek that was done in the former cluster only: there is no such message in the new one."""
         return self._fail(event.error)
 
     # Unsubscribe.
