@@ -75,7 +75,8 @@ class ServiceInfoProvider:
     """The base of your own provider: it returns the first cluster of a client, and can move the client at any time.
 
     `Client` calls `initial_service_info` and then `initialize`, on the thread that makes it. If they raise, no
-    client is made.
+    client is made. Each service URL counts as a cluster: after a move between two URLs of one cluster, readers and
+    table views begin again, too.
     """
 
     def initial_service_info(self) -> ServiceInfo:
