@@ -388,7 +388,7 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
 
     def end_silent(self, event: KeepaliveDue, now: float) -> Effects:
         """End a connection whose peer does not answer."""
-        return self._end(ConnectionLost(f"no PONG for {self._settings.keepalive_interval:g} s"), now)
+        return self._end(ConnectionLost(f"the peer was silent for {self._settings.keepalive_interval:g} s"), now)
 
     def rejects_our_credentials(self, event: Refused, now: float) -> bool:
         """Return whether the broker no longer accepts the client's credentials; such an error answers no request."""

@@ -24,13 +24,13 @@ from tests.machines.test_connection_model import HUNT, AnyConnection
 
 
 @pytest.mark.shows("Keep alive", "Ping")
-def test_keepalive_pings_and_ends_a_connection_whose_peer_does_not_pong() -> None:
+def test_keepalive_pings_and_ends_a_connection_whose_peer_is_silent() -> None:
     driven = ready()
     assert [write.command for write in driven.fire(KeepaliveDue) if isinstance(write, WriteCommand)] == [CommandPing()]
     driven.fire(KeepaliveDue)
     assert driven.machine.state is State.CLOSED
     (lost,) = driven.did(NotifyConnectionLost)
-    assert str(lost.error) == "no PONG for 30 s"
+    assert str(lost.error) == "the peer was silent for 30 s"
 
 
 def test_an_active_peer_keeps_the_connection() -> None:

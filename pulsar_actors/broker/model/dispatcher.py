@@ -9,9 +9,9 @@ and the two dispatchers that do not track single entries.
 `SingleActiveConsumerDispatcher` is for Exclusive and Failover: one consumer gets everything, in order. To deliver
 again, for a new consumer or on request, it goes back to the first entry that is not acknowledged; redeliveries are not
 counted. A request may carry a new epoch, which is sent with every entry from then on. By the epoch the consumer
-recognises entries that were sent before the request; with entries of a compacted read no epoch is sent, as by an
-Apache Pulsar. In Failover a new active consumer starts after a delay, so that
-the acknowledgements of the previous one arrive first. Then all consumers are notified which one is active.
+recognises entries that were sent before the request. Entries of a compacted read carry no epoch: an Apache Pulsar sends
+none with them either. In Failover a new active consumer starts after a delay, so that the acknowledgements of the
+previous one arrive first. Then all consumers are notified which one is active.
 """
 
 from abc import ABC, abstractmethod

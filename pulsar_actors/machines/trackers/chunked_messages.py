@@ -410,7 +410,7 @@ class ChunkedMessages:
     def note_entry(self, age: float, now: float) -> bool:
         """Note that an entry has come, which was published so many seconds ago. Return whether a message expires now.
 
-        If it was published in the future, the clock of its producer is ahead, maybe by far, and nothing follows.
+        If it was published in the future, the clock of its producer is ahead, maybe by far, and it shows nothing.
         """
         if not (self._pending or self._overtaken or self._dropped):
             return False

@@ -25,6 +25,7 @@ last receipt completes the item. Chunks with a receipt are not written again soo
 count. Later, all chunks are written again: consumers may have given up those that are stored, and a first chunk begins
 the message again. Always to do so would be simpler, but a large message might never be stored over connections that
 are often lost.
+
 Chunks are stored in order, so receipts that have overtaken each other are put in order again. Of a message that is sent
 again and was there, a broker drops the last chunk only. It says so at once, while the chunks before are still being
 stored, here and in the messages before. So that receipt completes the item, and those of its other chunks come too
@@ -201,7 +202,7 @@ class TransactionalSend(PendingSend[T]):
     transaction: TransactionId
 
 
-def _may_be_overtaken(item: TransactionalSend[Any], last_sequence_id: int) -> bool:
+def _plain_may_be_stored_alone(item: TransactionalSend[Any], last_sequence_id: int) -> bool:
     """Return whether a plain item behind it may have been stored alone. It may be on its way to the disk still."""
     behind = item.first_plain_behind
     return behind is not None and not item.highest_sequence_id <= last_sequence_id < behind
@@ -486,7 +487,7 @@ class PendingMessages(Generic[T]):
         return [
             item
             for item in self._transactional()
-            if item.writes and (last_sequence_id < 0 or _may_be_overtaken(item, last_sequence_id))
+            if item.writes and (last_sequence_id < 0 or _plain_may_be_stored_alone(item, last_sequence_id))
         ]
 
     def _transactional(self) -> Iterator[TransactionalSend[T]]:
