@@ -12,11 +12,16 @@ transaction cannot be committed as a whole; `commit` then aborts, and raises the
 The coordinator answers END_TXN when the outcome can be seen everywhere. Without an answer the outcome is open to us,
 but not to the coordinator: it may have begun to commit, and goes on by itself. So the same action may be repeated, and
 never the other. Most errors tell no more than a missing answer does: the coordinator may have failed to write to its
-log, and try again. A commit ends only if the coordinator does not know the transaction, or says that it has another
-status. That no transactions are allowed, or not to us, is no end of this one either.
+log, and try again. That no transactions are allowed, or not to us, is no end of this one either.
+
+The coordinator may also refuse END_TXN because of the status of the transaction. The same end may be under way already:
+one that was sent before, or that a coordinator goes on with after it has moved. Two of them race, and the loser is
+refused. So the status that the refusal names tells more than the refusal does: COMMITTED and ABORTED are the outcome,
+and COMMITTING and ABORTING are decisions that no longer change. If what we want is decided, END_TXN is sent once more,
+because its answer tells when the outcome can be seen.
 
 A coordinator forgets a transaction that has ended. That it does not know one whose commit was sent before means that
-the commit has most probably succeeded: OutcomeUnknown says so.
+the commit has most probably succeeded: OutcomeUnknown says so. It is certain if the commit was decided before.
 
 The coordinator aborts a transaction that is open for longer than its timeout. Our timer starts after the coordinator's,
 and counts only until END_TXN is sent. An abort of a transaction that the coordinator does not know, or is ending, has
@@ -27,6 +32,7 @@ knows from the others that their work is done. Each of the others leaves it: its
 END_TXN is sent. A client that closes leaves what it shares, because the others may go on.
 """
 
+import re
 from enum import Enum, unique
 from typing import Final
 
@@ -126,6 +132,8 @@ ROWS: Final = (
     Row(Settled,               COMMIT_SETTLING,   ABORTING,          "has_failed",    "abort_instead"),
     Row(Settled,               COMMIT_SETTLING,   COMMITTING,        None,            "send_commit"),
     Row(EndAnswered,           COMMITTING,        COMMITTED,         None,            "complete"),
+    Row(EndFailed,             COMMITTING,        INTERNAL,          "is_decided",    "ask_again"),
+    Row(EndFailed,             COMMITTING,        COMMITTED,         "is_committed",  "complete"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_forgotten",  "fail_as_unknown"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_over_there", "fail"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_closing",    "end_with_commit_open"),
@@ -137,6 +145,8 @@ ROWS: Final = (
     Row(Abort,                 OPEN,              ABORT_SETTLING,    None,            "settle"),
     Row(Settled,               ABORT_SETTLING,    ABORTING,          None,            "send_abort"),
     Row(EndAnswered,           ABORTING,          ABORTED,           None,            "complete_abort"),
+    Row(EndFailed,             ABORTING,          INTERNAL,          "is_decided",    "ask_again"),
+    Row(EndFailed,             ABORTING,          FAILED,            "will_commit",   "fail_abort"),
     Row(EndFailed,             ABORTING,          ABORTED,           "is_over_there", "complete_abort"),
     Row(EndFailed,             ABORTING,          FAILED,            "is_closing",    "end_with_abort_open"),
     Row(EndFailed,             ABORTING,          ABORT_UNANSWERED,  None,            "leave_abort_open"),
@@ -180,6 +190,13 @@ OURS: Final = (Begin, Join, Register, Commit, Abort, Leave, Settled, CloseTransa
 CHART: Final = Chart("transaction", states=State, initial=OPENING, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
 
+COMMITS: Final = ("COMMITTING", "COMMITTED")
+ABORTS: Final = ("ABORTING", "ABORTED")
+"""Names that a coordinator gives to the status of a transaction; no other status follows on the last."""
+
+_STATUS: Final = re.compile(r" but it is in (\w+) status")
+"""Only the text of a refusal tells the status."""
+
 ENDED_BY: Final = {Commit: "committed", Abort: "aborted", Leave: "left"}
 """What a call does to a transaction."""
 
@@ -190,8 +207,9 @@ class TransactionMachine(StateMachine, chart=CHART):
     __slots__ = (
         "_callers",
         "_closing",
+        "_commits_sent",
         "_coordinator",
-        "_ends_sent",
+        "_decided",
         "_failure",
         "_operation_timeout",
         "_registrations",
@@ -208,7 +226,8 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._operation_timeout = operation_timeout
         self._registrations: dict[object, None] = {}  # those that have no answer
         self._callers: list[object] = []  # of commit or abort
-        self._ends_sent = 0
+        self._commits_sent = 0
+        self._decided = False  # the coordinator has said that it ends the transaction as we want
         self._closing = False
         self._shared = shared
         self._failure: PulsarException | None = None  # for which a commit is aborted
@@ -273,9 +292,24 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Complete the callers: it is committed."""
         return [*self._over(_not_open(f"the transaction {self.id} is committed")), CallDone(self._take_callers())]
 
+    def is_decided(self, event: EndFailed, now: float) -> bool:
+        """Return whether the coordinator ends the transaction as we want already, and was not asked again for that."""
+        return not self._decided and _status_there(event.error) == self.state.name
+
+    def ask_again(self, event: EndFailed, now: float) -> Effects:
+        """Send END_TXN once more: its answer tells when the outcome can be seen."""
+        self._decided = True
+        return [self._ask_to_end(commit=self.state is COMMITTING)]
+
+    def is_committed(self, event: EndFailed, now: float) -> bool:
+        """Return whether the coordinator has committed it, or has forgotten it after the decision to commit."""
+        return _status_there(event.error) == "COMMITTED" or (
+            self._decided and isinstance(event.error, TransactionNotFound)
+        )
+
     def is_forgotten(self, event: EndFailed, now: float) -> bool:
         """Return whether the coordinator does not know a transaction whose commit may have arrived before."""
-        return (event.repeated or self._ends_sent > 1) and isinstance(event.error, TransactionNotFound)
+        return self._may_have_committed(event) and isinstance(event.error, TransactionNotFound)
 
     def fail_as_unknown(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers with what is most probable. If it was aborted, what it acknowledged must come again."""
@@ -284,7 +318,10 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def is_over_there(self, event: EndFailed, now: float) -> bool:
         """Return whether the coordinator has aborted it already, or is about to. No other refusal is final."""
-        return isinstance(event.error, (TransactionNotFound, InvalidTxnStatusError))
+        if isinstance(event.error, InvalidTxnStatusError):
+            status = _status_there(event.error)
+            return status in ABORTS if status else not self._may_have_committed(event)
+        return isinstance(event.error, TransactionNotFound)
 
     def fail(self, event: EndFailed, now: float) -> Effects:
         """Fail the callers: it is not committed."""
@@ -317,6 +354,14 @@ class TransactionMachine(StateMachine, chart=CHART):
     def send_abort(self, event: Settled, now: float) -> Effects:
         """Abort."""
         return [self._ask_to_end(commit=False)]
+
+    def will_commit(self, event: EndFailed, now: float) -> bool:
+        """Return whether another client that shares the transaction has committed it, or is about to."""
+        return _status_there(event.error) in COMMITS
+
+    def fail_abort(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers: it is not aborted."""
+        return self._fail(event.error)
 
     def complete_abort(self, event: EndAnswered | EndFailed, now: float) -> Effects:
         """Complete the callers: it is aborted. Callers of `commit` get the failure."""
@@ -408,8 +453,12 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def _ask_to_end(self, *, commit: bool) -> AskToEnd:
         assert self.id is not None  # noqa: S101 - it is open
-        self._ends_sent += 1
+        self._commits_sent += commit
         return AskToEnd(end_request(self.id, commit=commit), self._operation_timeout)
+
+    def _may_have_committed(self, event: EndFailed) -> bool:
+        """Return whether an END_TXN before the one that has failed may have committed the transaction."""
+        return self._commits_sent + event.repeated > 1
 
     def _take_callers(self) -> tuple[object, ...]:
         callers, self._callers = tuple(self._callers), []
@@ -441,6 +490,12 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def _end(self, error: PulsarException) -> Effects:
         return [*self._fail(error), DropWork(error)]
+
+
+def _status_there(error: PulsarException) -> str:
+    """Return the status of the transaction at the coordinator that a refusal names, or nothing."""
+    found = _STATUS.search(str(error)) if isinstance(error, InvalidTxnStatusError) else None
+    return found[1] if found else ""
 
 
 def _not_open(what: str) -> InvalidTxnStatusError:

@@ -47,6 +47,7 @@ from tests.machines.driven import Driven
 ID = TransactionId(0, 0)
 NOT_THERE = TransactionNotFound("TransactionNotFound", "who?")
 NO_ANSWER = Timeout("no answer")
+COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT
 
 
 def transaction(*events: Any) -> Driven:
@@ -59,6 +60,16 @@ def opened(*events: Any) -> Driven:
 
 def committing() -> Driven:
     return opened(Commit("caller"), Settled(None))
+
+
+def aborting() -> Driven:
+    return opened(Abort("caller"), Settled(None))
+
+
+def status(name: str, expected: str = "OPEN") -> InvalidTxnStatusError:
+    """Return the refusal of a coordinator whose transaction has this status."""
+    text = f"Expect Txn `(0,0)` to be in {expected} status but it is in {name} status"
+    return InvalidTxnStatusError("InvalidTxnStatus", text)
 
 
 def failure(driven: Driven) -> Any:
@@ -147,6 +158,98 @@ def test_a_commit_that_a_refusal_ends_is_none() -> None:
     driven = committing()
     driven.tell(EndFailed(error, repeated=False))
     assert failure(driven) is error
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("expected", ["OPEN", "COMMITTING"])
+def test_a_commit_that_is_refused_because_the_transaction_is_committed_has_succeeded(
+    expected: str, *, repeated: bool
+) -> None:
+    driven = committing()
+    driven.tell(EndFailed(status("COMMITTED", expected), repeated))
+    assert driven.did(CallDone) == [CallDone(("caller",))]
+    assert driven.machine.state is State.COMMITTED
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("name", ["ABORTING", "ABORTED"])
+def test_a_commit_that_is_refused_because_the_transaction_is_aborted_is_none(name: str, *, repeated: bool) -> None:
+    driven, refusal = committing(), status(name)
+    driven.tell(EndFailed(refusal, repeated))
+    assert driven.did(RewindConsumers) == [RewindConsumers(("caller",), refusal)]
+    assert driven.machine.state is State.FAILED
+
+
+@pytest.mark.parametrize("name", ["OPEN", None])
+def test_a_repeated_commit_that_is_refused_for_a_status_that_tells_nothing_has_an_open_outcome(
+    name: str | None,
+) -> None:
+    refusal = status(name) if name else InvalidTxnStatusError("InvalidTxnStatus", "no")
+    driven = committing()
+    driven.tell(EndFailed(refusal, repeated=True))
+    assert isinstance(failure(driven), OutcomeUnknown)
+    (ended,) = driven.tell(Commit("again"))
+    assert ended.command.txn_action == COMMIT
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize(
+    ("begin", "name", "action"), [(committing, "COMMITTING", COMMIT), (aborting, "ABORTING", ABORT)]
+)
+def test_an_end_that_is_under_way_already_is_asked_for_once_more(
+    begin: Any, name: str, action: Any, *, repeated: bool
+) -> None:
+    driven = begin()
+    (ended,) = driven.tell(EndFailed(status(name), repeated))
+    assert ended.command.txn_action == action
+    driven.tell(EndAnswered())
+    (done,) = (*driven.did(CallDone), *driven.did(RewindConsumers))
+    assert done.tokens == ("caller",)
+    assert driven.machine.state in {State.COMMITTED, State.ABORTED}
+
+
+@pytest.mark.parametrize("refusal", [NOT_THERE, status("COMMITTED", "COMMITTING")])
+def test_a_commit_that_was_decided_and_is_forgotten_has_succeeded(refusal: Any) -> None:
+    driven = committing()
+    driven.tell(EndFailed(status("COMMITTING"), repeated=False), EndFailed(refusal, repeated=True))
+    assert driven.did(CallDone) == [CallDone(("caller",))]
+
+
+def test_a_commit_stays_open_if_the_coordinator_says_nothing_else_again() -> None:
+    driven = committing()
+    driven.tell(EndFailed(status("COMMITTING"), repeated=False), EndFailed(status("COMMITTING"), repeated=False))
+    assert isinstance(failure(driven), OutcomeUnknown)
+    assert not driven.did(AskToEnd)
+    driven.tell(Commit("again"), EndFailed(NOT_THERE, repeated=False))
+    assert driven.did(CallDone) == [CallDone(("again",))]
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("name", ["COMMITTING", "COMMITTED"])
+def test_an_abort_of_what_another_client_commits_fails_and_nothing_is_delivered_again(
+    name: str, *, repeated: bool
+) -> None:
+    driven, refusal = aborting(), status(name)
+    driven.tell(EndFailed(refusal, repeated))
+    assert driven.did(CallsFailed)[-1] == CallsFailed(("caller",), refusal)
+    assert not driven.did(RewindConsumers)
+    assert driven.machine.state is State.FAILED
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("refusal", [status("ABORTED"), InvalidTxnStatusError("InvalidTxnStatus", "no")])
+def test_an_abort_of_what_is_aborted_succeeds(refusal: Any, *, repeated: bool) -> None:
+    driven = aborting()
+    driven.tell(EndFailed(refusal, repeated))
+    assert driven.did(RewindConsumers) == [RewindConsumers(("caller",), None)]
+    assert driven.machine.state is State.ABORTED
+
+
+def test_an_abort_of_what_is_open_may_be_repeated() -> None:
+    driven = aborting()
+    driven.tell(EndFailed(status("OPEN"), repeated=False))
+    (ended,) = driven.tell(Abort("again"))
+    assert ended.command.txn_action == ABORT
 
 
 def test_a_client_that_ends_during_a_commit_does_not_know_its_outcome() -> None:

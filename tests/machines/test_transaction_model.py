@@ -290,6 +290,22 @@ class AnyTransaction(RuleBasedStateMachine):
             self.there = ABORTED
         self.tell(EndFailed(error, self.may_have_arrived))
 
+    @precondition(lambda self: self.in_flight)
+    @rule(is_done=st.booleans())
+    def end_loses_a_race(self, is_done: bool) -> None:  # noqa: FBT001 -- drawn
+        """Refuse it, because the same end was asked for before, or the coordinator has aborted it."""
+        wanted = COMMITTED if self.sent else ABORTED
+        self.there = wanted if self.there == OPEN else self.there
+        self.refuse_for_its_status(is_done=is_done)
+        assert not (is_done and self.there == wanted) or self.machine.is_over, "doubts the outcome that it was told"
+
+    def refuse_for_its_status(self, *, is_done: bool) -> None:
+        self.in_flight = False
+        assert self.there is not None
+        status = self.there.upper() if is_done else {COMMITTED: "COMMITTING", ABORTED: "ABORTING"}[self.there]
+        text = f"Expect Txn `(3,0)` to be in OPEN status but it is in {status} status"
+        self.tell(EndFailed(InvalidTxnStatusError("InvalidTxnStatus", text), self.may_have_arrived))
+
     @precondition(lambda self: self.timer)
     @rule()
     def time_passes(self) -> None:
@@ -351,6 +367,12 @@ class AnySharedTransaction(AnyTransaction):
         self.there = OPEN
         self.tell(Join(ID))
 
+    @precondition(lambda self: self.in_flight and self.there == OPEN)
+    @rule(is_done=st.booleans())
+    def another_client_commits(self, is_done: bool) -> None:  # noqa: FBT001 -- drawn
+        self.there = COMMITTED
+        self.refuse_for_its_status(is_done=is_done)
+
 
 MODEL = settings(max_examples=200, stateful_step_count=30)
 HUNT = hunting(MODEL, 20)
@@ -407,6 +429,10 @@ FAULTS = [
           "told that a commit failed", "go_on", "end_arrives"),
     fault(EndFailed, State.COMMITTING, "fail", {"dest": State.COMMITTED, "does": "complete"},
           "told of a commit", "go_on", "end_is_refused"),
+    fault(EndFailed, State.COMMITTING, "ask_again", {"does": None},
+          "without an answer", "go_on", "end_loses_a_race"),
+    fault(EndFailed, State.COMMITTING, "complete", {"guard": "never"},
+          "doubts the outcome", "go_on", "end_loses_a_race"),
     fault(EndFailed, State.ABORTING, "leave_abort_open", {"does": None},
           "without an answer", "is_to_end", "go_on", "work_ends", "end_arrives", "end_is_refused"),
     fault(EndAnswered, State.COMMITTING, "complete", {"does": None},
@@ -461,6 +487,8 @@ FAULTS = [
 SHARED_FAULTS = [
     fault(CloseTransaction, State.OPEN, "settle_and_leave", {"guard": "never"},
           "ends what it has left", "the_client_closes", "go_on", guard="is_shared"),
+    fault(EndFailed, State.ABORTING, "fail_abort", {"dest": State.ABORTED, "does": "complete_abort"},
+          "is not aborted|told of an abort|delivers again", "is_to_end", "go_on", "another_client_commits"),
     fault(Join, State.OPENING, "hand_out", {"does": None},
           "is open for ever|takes work", "the_client_closes"),
 ]

@@ -226,8 +226,10 @@ BUGS: Final = (
     # Transactions of the client.
     Bug(TRANSACTION, "return event.failure is not None", "return False", "a commit goes on without what has failed"),
     Bug(TRANSACTION, "        return [CallDone((event.token,))]", "        return []", "a registration that is answered lets nobody go on"),
-    Bug(TRANSACTION, "return (event.repeated or self._ends_sent > 1) and isinstance(event.error, TransactionNotFound)",
+    Bug(TRANSACTION, "return self._may_have_committed(event) and isinstance(event.error, TransactionNotFound)",
         "return False", "a commit that was repeated is said to have failed"),
+    Bug(TRANSACTION, "return status in ABORTS if status else not self._may_have_committed(event)", "return True",
+        "a commit that loses a race against itself is said to have failed"),
     # More of the broker.
     Bug(SHARED, "        self._add_to_replay(pending)\n        self.dispatch()", "        self.dispatch()",
         "what a consumer had that leaves is not given to others"),
