@@ -42,7 +42,7 @@ from tests.scenarios.test_seeking import seeking
 from tests.scenarios.test_sending import sending
 from tests.scenarios.test_slow_links import SLOW, crawling
 from tests.scenarios.test_table_views import viewing
-from tests.scenarios.test_transactions import transactions
+from tests.scenarios.test_transactions import racing, transactions
 
 MOST_MEMORY = 3 << 30
 
@@ -53,6 +53,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("everything, in calm", lambda scene: everything(scene, troubled=False), CALM),
     ("consuming", lambda scene: consuming(scene, ConsumerType.Shared), CHANGEABLE),
     ("transactions", lambda scene: transactions(scene, ConsumerType.Shared), CHANGEABLE),
+    ("ends that race", racing, CALM),
     ("sending", sending, CHANGEABLE),
     ("seeking", seeking, CHANGEABLE),
     ("consuming in order", lambda scene: consuming(scene, ConsumerType.Failover), CHANGEABLE),

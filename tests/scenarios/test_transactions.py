@@ -2,10 +2,12 @@
 
 Workers take messages of one topic, write a result of each to two others and acknowledge them, in one transaction, which
 they commit, abort or leave behind. Readers of the results watch.
+
+What becomes of a transaction is true though its end is asked for twice at once.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +15,10 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ConsumerType, InitialPosition
 from pulsar_actors.client.message import Message
+from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.transaction import TransactionState
 from pulsar_actors.exceptions import OutcomeUnknown, PulsarException, Timeout
+from pulsar_actors.simulation.connection import CALM
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAckResponse,
@@ -216,9 +220,69 @@ class Transactions:
             assert set(times) == wanted, f"on {topic}: {wanted ^ set(times)}; transactions: {self.ended}"
 
 
+class Racer:
+    """Ends transactions while their coordinator moves, or connections are cut. So the same end is asked for twice.
+
+    Nobody else ends them, and none times out: a call either does what it says, or does not know.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.dice = Dice(scene.world.seed, "racer")
+        self.log_takes = 10.0 ** (self.dice.chance() * 1.5 - 1.5)
+        self.committed: list[bytes] = []
+
+    def race(self) -> None:
+        scene = self.scene
+        scene.have_broker(lambda broker: slow_down_log(broker, self.log_takes))
+        client = scene.client()
+        producer = client.create_producer(RESULTS[0])
+        for number in range(10):
+            content = b"%d" % number
+            transaction = client.new_transaction(TIMEOUT)
+            producer.send(content, transaction=transaction)
+            disturbed = scene.world.now + 3 * self.dice.chance() * self.log_takes
+            scene.world.after(disturbed - scene.world.now, self._disturb)
+            if self.dice.happens(0.7):
+                self._end(transaction.commit)
+                self.committed.append(content)
+            else:
+                self._end(transaction.abort)
+            scene.sleep(max(0.0, disturbed - scene.world.now) + 0.1)
+        reader = client.create_reader(RESULTS[0], MessageId.earliest)
+        read = [reader.read_next(1000).data() for _ in self.committed]
+        assert read == self.committed
+        assert not reader.has_message_available()
+
+    def _disturb(self) -> None:
+        if self.dice.happens(0.5):
+            self.scene.on_broker(unload_coordinators)
+        else:
+            self.scene.world.faults.cut()
+
+    def _end(self, end: Callable[[], object]) -> None:
+        try:
+            end()
+        except OutcomeUnknown as error:
+            assert "most probably committed" in str(error)  # noqa: PT017 - it ends well, too
+
+
 def unload_coordinators(broker: Broker) -> None:
     for coordinator in broker.cluster.coordinators:
         coordinator.unload()
+
+
+def slow_down_log(broker: Broker, takes: float) -> None:
+    """Let decisions and outcomes take time, so that an end that is asked for again meets the one under way."""
+    for coordinator in broker.cluster.coordinators:
+        coordinator.log_takes = takes
+
+
+def racing(scene: Scene) -> None:
+    caller = scene.world.spawn(Racer(scene).race, "racer")
+    scene.world.run(until=lambda: caller.ended, limit=300.0)
+    caller.result()
+    scene.end()
 
 
 def transactions(scene: Scene, kind: ConsumerType) -> None:
@@ -234,3 +298,7 @@ def test_workers_that_share_a_topic_write_each_result_once() -> None:
 
 def test_a_worker_that_has_a_topic_alone_writes_each_result_once() -> None:
     play(150, lambda scene: transactions(scene, ConsumerType.Failover), deduplication=True)
+
+
+def test_a_commit_that_races_against_itself_is_one_and_so_is_an_abort() -> None:
+    play(60, racing, CALM)

@@ -72,10 +72,17 @@ def on_add_subscription(session: Session, command: CommandAddSubscriptionToTxn) 
 def on_end(session: Session, command: CommandEndTxn) -> None:
     """Commit or abort a transaction, and answer when that is done everywhere."""
     transaction = TransactionId(command.txnid_most_bits, command.txnid_least_bits)
-    answer = _answer(CommandEndTxnResponse, command.request_id, transaction)
     coordinator = _coordinator(session, transaction.most)
     commit = command.txn_action == TxnAction.COMMIT
-    coordinator.end(transaction, commit=commit, when_ended=partial(session.send, answer))
+    coordinator.end(transaction, commit=commit, when_ended=partial(_answer_end, session, command))
+
+
+def _answer_end(session: Session, command: CommandEndTxn, refusal: Refusal | None) -> None:
+    if refusal is None:
+        transaction = TransactionId(command.txnid_most_bits, command.txnid_least_bits)
+        session.send(_answer(CommandEndTxnResponse, command.request_id, transaction))
+    else:
+        session.refuse(command, refusal)
 
 
 def on_end_of_broker(_: Session, __: CommandEndTxnOnPartition | CommandEndTxnOnSubscription) -> None:

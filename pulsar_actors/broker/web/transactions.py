@@ -121,7 +121,7 @@ def _abort(call: WebCall) -> Response:
     return NO_CONTENT
 
 
-def _do_nothing() -> None:
+def _do_nothing(_: Refusal | None) -> None:
     """Do nothing: the answer is sent already."""
 
 

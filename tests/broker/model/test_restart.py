@@ -306,7 +306,7 @@ class Restarts(RuleBasedStateMachine):
         if coordinator.transactions:
             which = data.draw(st.sampled_from(sorted(coordinator.transactions)))
             with suppress(Refusal):  # it is being ended otherwise
-                coordinator.end(TransactionId(number, which), commit=commit, when_ended=lambda: None)
+                coordinator.end(TransactionId(number, which), commit=commit, when_ended=lambda _: None)
 
     @rule(topic=a_topic, number=st.integers(0, 3), commit=st.booleans())
     def end_transaction_in_a_topic(self, topic: str, number: int, commit: bool) -> None:  # noqa: FBT001 - a strategy

@@ -25,11 +25,11 @@ def refused(code: Any, call: Any, *arguments: Any, **options: Any) -> None:
 
 def ended(world: Any, coordinator: Any, transaction: Any, *, commit: bool) -> bool:
     """End a transaction, and say whether that was answered."""
-    heard: list[None] = []
-    coordinator.end(transaction, commit=commit, when_ended=lambda: heard.append(None))
+    heard: list[Refusal | None] = []
+    coordinator.end(transaction, commit=commit, when_ended=heard.append)
     assert not heard
     world.pass_time(0)
-    return bool(heard)
+    return heard == [None]
 
 
 def test_the_ids_of_transactions_are_the_coordinator_and_a_counter_from_zero(coordinator: Any) -> None:
@@ -63,14 +63,54 @@ def test_topics_and_subscriptions_that_are_gone_do_not_keep_a_transaction_from_e
 
 def test_the_same_end_is_accepted_until_it_is_done_and_no_other(world: Any, coordinator: Any) -> None:
     transaction = coordinator.begin(60_000)
-    heard: list[str] = []
-    coordinator.end(transaction, commit=True, when_ended=lambda: heard.append("first"))
-    coordinator.end(transaction, commit=True, when_ended=lambda: heard.append("second"))
+    coordinator.log_takes = 1.0
+    heard: list[Refusal | None] = []
+    coordinator.end(transaction, commit=True, when_ended=heard.append)
+    world.pass_time(1)
+    coordinator.end(transaction, commit=True, when_ended=heard.append)
     refused(ServerError.InvalidTxnStatus, coordinator.end, transaction, commit=False, when_ended=print)
     refused(ServerError.InvalidTxnStatus, coordinator.add_topics, transaction, [TOPIC])
     refused(ServerError.InvalidTxnStatus, coordinator.add_subscriptions, transaction, [(TOPIC, "s")])
-    world.pass_time(0)
-    assert heard == ["first", "second"]
+    world.pass_time(1)
+    assert heard[0] is None
+
+
+@pytest.mark.parametrize(
+    ("pause", "commit", "statuses"),
+    [(0.5, True, "OPEN COMMITTING"), (1.5, True, "COMMITTING COMMITTED"),
+     (0.5, False, "OPEN ABORTING"), (1.5, False, "ABORTING ABORTED")],
+)  # fmt: skip
+def test_of_two_ends_that_are_under_way_the_second_is_refused_with_the_status(
+    world: Any, coordinator: Any, pause: float, statuses: str, *, commit: bool
+) -> None:
+    coordinator.log_takes = 1.0
+    transaction = coordinator.begin(60_000)
+    heard: list[Any] = []
+    coordinator.end(transaction, commit=commit, when_ended=heard.append)
+    world.pass_time(pause)
+    coordinator.end(transaction, commit=commit, when_ended=heard.append)
+    world.pass_time(4)
+    refusal = next(each for each in heard if each)
+    expected, status = statuses.split()
+    text = f"Expect Txn `{transaction}` to be in {expected} status but it is in {status} status"
+    assert (len(heard), refusal.code, refusal.reason) == (2, ServerError.InvalidTxnStatus, text)
+
+
+def test_a_coordinator_that_is_loaded_again_goes_on_with_a_commit_and_refuses_whoever_asks_again(
+    world: Any, coordinator: Any
+) -> None:
+    coordinator.log_takes = 1.0
+    transaction = coordinator.begin(60_000)
+    heard: list[Any] = []
+    coordinator.end(transaction, commit=True, when_ended=heard.append)
+    world.pass_time(1.5)
+    coordinator.unload()
+    coordinator.load()
+    coordinator.end(transaction, commit=True, when_ended=heard.append)
+    world.pass_time(2)
+    codes = [ServerError.TransactionCoordinatorNotFound, ServerError.InvalidTxnStatus]
+    assert [refusal.code for refusal in heard] == codes
+    refused(ServerError.TransactionNotFound, coordinator.find, transaction)
 
 
 def test_a_transaction_that_has_ended_is_forgotten(world: Any, coordinator: Any) -> None:

@@ -121,7 +121,7 @@ def test_a_peek_shows_hidden_entries_and_what_became_of_them(web: Any, coordinat
     for transaction, commit in ((TransactionId(0, 0), True), (TransactionId(0, 1), False)):
         coordinator.begin(30_000)
         coordinator.add_topics(transaction, [TOPIC])
-        coordinator.end(transaction, commit=commit, when_ended=lambda: None)
+        coordinator.end(transaction, commit=commit, when_ended=lambda _: None)
     web.loop.advance(0)
     web.publish("t", b"open", txnid_most_bits=0, txnid_least_bits=2)
     names = ("txnid-least-bits", "marker-type", "txn-aborted", "txn-uncommitted")
