@@ -360,8 +360,11 @@ class TransactionMachine(StateMachine, chart=CHART):
         return _status_there(event.error) in COMMITS
 
     def fail_abort(self, event: EndFailed, now: float) -> Effects:
-        """Fail the callers: it is not aborted."""
-        return self._fail(event.error)
+        """Fail the callers: it is not aborted. To callers of `commit` it is committed, but not as a whole."""
+        if self._failure is None:
+            return self._fail(event.error)
+        what = "another client commits it, and a part of it failed here"
+        return self._fail(OutcomeUnknown(f"the transaction {self.id}: {what}: {self._failure}"))
 
     def complete_abort(self, event: EndAnswered | EndFailed, now: float) -> Effects:
         """Complete the callers: it is aborted. Callers of `commit` get the failure."""

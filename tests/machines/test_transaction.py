@@ -236,6 +236,13 @@ def test_an_abort_of_what_another_client_commits_fails_and_nothing_is_delivered_
     assert driven.machine.state is State.FAILED
 
 
+def test_a_commit_that_aborts_what_another_client_commits_says_that_a_part_of_it_failed() -> None:
+    driven = opened(Commit("caller"), Settled(ProducerQueueIsFull("full")))
+    driven.tell(EndFailed(status("COMMITTED"), repeated=False))
+    assert isinstance(failure(driven), OutcomeUnknown)
+    assert "another client commits it, and a part of it failed here: full" in str(failure(driven))
+
+
 @pytest.mark.parametrize("repeated", [False, True])
 @pytest.mark.parametrize("refusal", [status("ABORTED"), InvalidTxnStatusError("InvalidTxnStatus", "no")])
 def test_an_abort_of_what_is_aborted_succeeds(refusal: Any, *, repeated: bool) -> None:
