@@ -338,7 +338,7 @@ class TransactionNotFound(BrokerRefusal):
 
 
 class TransactionConflict(BrokerRefusal):
-    """Another transaction has acknowledged the same message."""
+    """Another transaction has acknowledged the same message, or others of the subscription in another way."""
 
 
 class InvalidTxnStatusError(BrokerRefusal):

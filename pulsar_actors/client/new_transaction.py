@@ -24,6 +24,7 @@ from pulsar_actors.runtime.transaction_coordinator_actor import (
     OpenedTransaction,
     TransactionCoordinatorActor,
 )
+from pulsar_actors.runtime.transaction_work import SubscriptionAcks
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata
 from pulsar_actors.wire.transaction_id import TransactionId
 from pulsar_actors.wire.transaction_requests import ASSIGNMENT_TOPIC
@@ -47,6 +48,7 @@ class TransactionOpener:
         self._counted_after = 0  # so many moves to other services
         self._turn = count()
         self._actors: dict[int, ActorRef] = {}
+        self._subscription_acks = SubscriptionAcks(context.engine.interleaving)
 
     def open(self, timeout: timedelta, shared_as: int | None = None) -> "SlimFuture[OpenedTransaction]":
         """Open a transaction, and return a future of it. Shared ones with the same number have the same coordinator."""
@@ -103,6 +105,7 @@ class TransactionOpener:
         machine = CoordinatorHandler(coordinator, backoff, settings.operation_timeout)
         actor = TransactionCoordinatorActor(
             *(registration, machine, coordinator, settings.operation_timeout, context.pending_calls),
+            subscription_acks=self._subscription_acks,
             interleaving=context.engine.interleaving,
         )
         address = actor.begin()

@@ -1,8 +1,9 @@
 """Acknowledges messages in a transaction.
 
-The subscription is registered with the transaction first. Then the consumer's actor sends the acknowledgement, unless
-the transaction is over by then, and the future ends with the broker's answer. Messages of several topics are one
-command, and one future, for each topic.
+An open transaction excludes others that acknowledge on the subscription in another way: see `SubscriptionAcks`. If no
+other way is open, the subscription is registered with the transaction. Then the consumer's actor sends the
+acknowledgement, unless the transaction is over by then, and the future ends with the broker's answer. Messages of
+several topics are one command, and one future, for each topic.
 
 Once the transaction is aborted, the broker delivers again what it has acknowledged. If an acknowledgement has failed,
 its messages are negatively acknowledged. In order, all messages are delivered again anyhow.
@@ -98,7 +99,12 @@ def _acknowledge(
     if not _is_in_order(owner):
         answered.add_done_callback(partial(_redeliver_if_failed, owner, generation, message_ids))
     ack = TransactionalAck(generation, message_ids, cumulative, work.id, answered)
-    registered = work.register_subscription(owner.machine.topic, owner.options.subscription_name)
+    topic, subscription = owner.machine.topic, owner.options.subscription_name
+    conflict = work.claim(topic, subscription, cumulative=cumulative)
+    if conflict is not None:
+        owner.link.pending_calls.fail(answered, conflict)
+        return answered
+    registered = work.register_subscription(topic, subscription)
     registered.add_done_callback(partial(_send, work, owner, ack, answered))
     return answered
 

@@ -62,6 +62,7 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    FreeSubscriptions,
     Join,
     Leave,
     RefuseWork,
@@ -470,7 +471,7 @@ class TransactionMachine(StateMachine, chart=CHART):
     def _over(self, error: PulsarException) -> Effects:
         """Refuse all that comes later, and fail registrations that nothing needs any more."""
         waiting, self._registrations = tuple(self._registrations), {}
-        return [RefuseWork(error), CallsFailed(waiting, error)]
+        return [RefuseWork(error), FreeSubscriptions(), CallsFailed(waiting, error)]
 
     def _leave_open(self, advice: str, error: PulsarException) -> Effects:
         what = f"the coordinator has not confirmed the commit, and may commit it yet{advice}"

@@ -154,6 +154,10 @@ class RefuseWork(NamedTuple):
     error: PulsarException
 
 
+class FreeSubscriptions(NamedTuple):
+    """Let other transactions acknowledge in another way, because this one is over. It comes before callers go on."""
+
+
 class SettleWork(NamedTuple):
     """Have producers send what they hold back; report `Settled` when all that has begun has ended."""
 

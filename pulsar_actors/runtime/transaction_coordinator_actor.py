@@ -78,6 +78,7 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    FreeSubscriptions,
     Join,
     Leave,
     RefuseWork,
@@ -113,7 +114,7 @@ from pulsar_actors.runtime.messages import (
     RequestAnswered,
 )
 from pulsar_actors.runtime.producer_actor import TriggerFlush
-from pulsar_actors.runtime.transaction_work import TransactionCall, TransactionWork
+from pulsar_actors.runtime.transaction_work import SubscriptionAcks, TransactionCall, TransactionWork
 from pulsar_actors.wire.transaction_id import TransactionId, transaction_in
 from pulsar_actors.wire.transaction_requests import ANSWER_TYPES
 
@@ -165,6 +166,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         operation_timeout: float,
         pending_calls: PendingCalls,
         interleaving: Interleaving = THREADS,
+        subscription_acks: SubscriptionAcks | None = None,
     ) -> None:
         super().__init__(registration.loop, registration.guardian)
         self.machine = machine
@@ -173,6 +175,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self._operation_timeout = operation_timeout
         self._pending_calls = pending_calls
         self._interleaving = interleaving
+        self._subscription_acks = subscription_acks
         self._connection: ActorRef | None = None
         self._transactions: dict[int, _Transaction] = {}
         self._serial = 0
@@ -377,7 +380,10 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self._ask_coordinator(serial, effect, _ended_or_not)
 
     def _opened(self, serial: int, transaction: _Transaction, effect: TransactionOpened) -> None:
-        work = TransactionWork(effect.transaction, self.actor_ref, serial, self._interleaving, self.machine.home)
+        work = TransactionWork(
+            *(effect.transaction, self.actor_ref, serial, self._interleaving, self.machine.home),
+            subscription_acks=self._subscription_acks,
+        )
         transaction.work = work
         opened = OpenedTransaction(transaction.machine, work, serial, self.actor_ref)
         self._pending_calls.resolve(transaction.opened, opened)
@@ -387,6 +393,9 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
 
     def _refuse_work(self, _: int, transaction: _Transaction, effect: RefuseWork) -> None:
         _work_of(transaction).refuse(effect.error)
+
+    def _free_subscriptions(self, _: int, transaction: _Transaction, __: FreeSubscriptions) -> None:
+        _work_of(transaction).forget_claims()
 
     def _settle_work(self, serial: int, transaction: _Transaction, _: SettleWork) -> None:
         work = _work_of(transaction)
@@ -455,6 +464,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         TransactionOpened: _opened,
         TransactionNotOpened: _not_opened,
         RefuseWork: _refuse_work,
+        FreeSubscriptions: _free_subscriptions,
         SettleWork: _settle_work,
         DropWork: _drop_work,
         RewindConsumers: _rewind,

@@ -11,11 +11,11 @@ subscription is registered once, when it is first used; if that fails, the next 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from pulsar_actors.exceptions import PulsarException, SendManyFailed
+from pulsar_actors.exceptions import PulsarException, SendManyFailed, TransactionConflict
 from pulsar_actors.machines.transaction_events import (
     Abort,
     CloseTransaction,
@@ -41,23 +41,73 @@ class TransactionCall(NamedTuple):
     event: Register | Commit | Abort | Leave | Settled | CloseTransaction | EndTransaction
 
 
+_WAYS: Final = {False: "one by one", True: "cumulatively"}
+"""How messages are acknowledged, by whether that is cumulative."""
+
+
+class SubscriptionAcks:
+    """How open transactions of one client acknowledge on each subscription: one by one, or one of them cumulatively.
+
+    A broker takes both kinds at once, and loses some. While a transaction has a cumulative acknowledgement on a
+    subscription, the end of each other is confirmed there and does nothing, and its own end leaves out what it has
+    acknowledged one by one. So the second kind fails here, before its transaction has a part in the subscription.
+    """
+
+    __slots__ = ("_cumulative", "_lock")
+
+    def __init__(self, interleaving: Interleaving = THREADS) -> None:
+        self._cumulative: dict[tuple[str, str], dict[TransactionId, bool]] = {}  # by topic and subscription
+        self._lock = interleaving.lock()
+
+    def claim(
+        self, topic: str, subscription: str, transaction: TransactionId, *, cumulative: bool
+    ) -> TransactionConflict | None:
+        """Note an acknowledgement until its transaction is over, or return why another one excludes it."""
+        with self._lock:
+            holders = self._cumulative.setdefault((topic, subscription), {})
+            if holders.get(transaction) is cumulative:
+                return None
+            for holder, held in holders.items():
+                if held or cumulative:
+                    return _conflict(transaction, _WAYS[cumulative], holder, _WAYS[held], f"{subscription} of {topic}")
+            holders[transaction] = cumulative
+        return None
+
+    def forget(self, transaction: TransactionId) -> None:
+        """Forget a transaction that is over."""
+        with self._lock:
+            for holders in self._cumulative.values():
+                holders.pop(transaction, None)
+            self._cumulative = {key: holders for key, holders in self._cumulative.items() if holders}
+
+
+def _conflict(
+    transaction: TransactionId, way: str, holder: TransactionId, other_way: str, where: str
+) -> TransactionConflict:
+    what = f"the transaction {transaction} cannot acknowledge {way} on the subscription {where}"
+    why = f"the transaction {holder}, which is open, has acknowledged there {other_way}"
+    return TransactionConflict("TransactionConflict", f"{what}: {why}")
+
+
 class TransactionWork:
     """The work of one transaction. `dropped` is the error of a transaction of which nothing may be sent any more."""
 
     __slots__ = (
-        "_begun", "_coordinator", "_failure", "_lock", "_registrations", "_serial", "_when_settled", "consumers",
-        "dropped", "home", "id", "producers", "refusal", "rewinds",
+        "_begun", "_coordinator", "_failure", "_is_over", "_lock", "_registrations", "_serial", "_subscription_acks",
+        "_when_settled", "consumers", "dropped", "home", "id", "producers", "refusal", "rewinds",
     )  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - built whole
         self,
         transaction: TransactionId,
         coordinator: ActorRef,
         serial: int,
         interleaving: Interleaving = THREADS,
         home: int = 0,
+        subscription_acks: SubscriptionAcks | None = None,
     ) -> None:
         self.id = transaction
+        self._subscription_acks = subscription_acks or SubscriptionAcks(interleaving)
         self.home = home  # the number of its cluster
         self.refusal: PulsarException | None = None  # of further work
         self.dropped: PulsarException | None = None
@@ -68,6 +118,7 @@ class TransactionWork:
         self._serial = serial
         self._lock = interleaving.lock()
         self._begun = 0
+        self._is_over = False
         self._failure: Exception | None = None
         self._registrations: dict[tuple[str, ...], SlimFuture[None]] = {}
         self._when_settled: Callable[[Exception | None], object] | None = None
@@ -98,6 +149,18 @@ class TransactionWork:
         """Begin a send or an acknowledgement that ends with this future."""
         self.begin()
         future.add_done_callback(lambda done: self.end(done.exception()))
+
+    def claim(self, topic: str, subscription: str, *, cumulative: bool) -> TransactionConflict | None:
+        """Note how messages of a subscription are acknowledged, or return why they cannot be."""
+        conflict = self._subscription_acks.claim(topic, subscription, self.id, cumulative=cumulative)
+        if self._is_over:  # since it has begun: nothing else would forget it
+            self._subscription_acks.forget(self.id)
+        return conflict
+
+    def forget_claims(self) -> None:
+        """Let other transactions acknowledge as they want: this one is over."""
+        self._is_over = True
+        self._subscription_acks.forget(self.id)
 
     def refuse(self, error: PulsarException) -> None:
         """Refuse further work, for this reason from now on."""

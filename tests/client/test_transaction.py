@@ -27,6 +27,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandTcClientConnectRequest,
     ServerError,
 )
+from pulsar_actors.wire.topic_name import TopicName
 from tests.support.admin import Admin
 from tests.support.life import until
 
@@ -345,6 +346,86 @@ def test_a_message_comes_again_if_its_transaction_ends_just_when_its_acknowledge
         with pytest.raises(pulsar.InvalidTxnStatusError):
             consumer.acknowledge(message, transaction=transaction)
         assert consumer.receive(10_000).data() == b"1"
+
+
+@pytest.mark.parametrize("holder", ["the same transaction", "another transaction"])
+@pytest.mark.parametrize("first", ["cumulatively", "one by one"])
+def test_while_a_transaction_is_open_messages_of_the_subscription_are_acknowledged_in_its_way_only(
+    broker: EmbeddedBroker, first: str, holder: str
+) -> None:
+    topic = f"ways {first} {holder}".replace(" ", "-")
+    with pulsar.Client(broker.service_url) as client:
+        consumer = client.subscribe(topic, "s")
+        client.create_producer(topic).send_many([b"%d" % number for number in range(4)])
+        messages = consumer.receive_many(4, 10_000)
+        ways = [consumer.acknowledge_cumulative, consumer.acknowledge]
+        one, other = ways if first == "cumulatively" else reversed(ways)
+        opened = client.new_transaction()
+        refused = opened if holder == "the same transaction" else client.new_transaction()
+        one(messages[1], transaction=opened)
+        with pytest.raises(pulsar.TransactionConflict, match=f"which is open, has acknowledged there {first}"):
+            other(messages[2], transaction=refused)
+        with pytest.raises(pulsar.TransactionHasOperationFailed):
+            refused.commit()
+        if refused is not opened:
+            opened.commit()
+        with client.new_transaction() as later:
+            other(messages[3], transaction=later)
+
+
+def test_only_one_open_transaction_of_a_client_acknowledges_cumulatively_on_a_subscription(
+    broker: EmbeddedBroker,
+) -> None:
+    topic = "persistent://public/default/two-consumers"
+    with pulsar.Client(broker.service_url) as client:
+        failover = pulsar.ConsumerType.Failover
+        consumers = [client.subscribe(topic, "s", failover, consumer_name=name) for name in "ab"]
+        client.create_producer(topic).send_many([b"%d" % number for number in range(3)])
+        messages = consumers[0].receive_many(3, 10_000)
+        first, second = client.new_transaction(), client.new_transaction()
+        for message in messages[:2]:
+            consumers[0].acknowledge_cumulative(message, transaction=first)
+        with pytest.raises(pulsar.TransactionConflict, match="which is open"):
+            consumers[1].acknowledge_cumulative(messages[2], transaction=second)
+        second.abort()
+        first.commit()
+        backlog = broker.call(
+            lambda inside: inside.cluster.find_topic(TopicName.parse(topic)).subscriptions["s"].backlog()
+        )
+        assert backlog == 1
+
+
+def test_a_transaction_that_ends_just_when_its_acknowledgement_has_begun_excludes_no_other(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        consumer = client.subscribe(topic, "s")
+        client.create_producer(topic).send(b"1")
+        message = consumer.receive(10_000)
+        transaction = client.new_transaction(timedelta(seconds=0.5))
+        begin = TransactionWork.begin_as
+
+        def begin_and_stop(work: TransactionWork, future: Any) -> None:
+            begin(work, future)
+            until(lambda: work.dropped is not None)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TransactionWork, "begin_as", begin_and_stop)
+            with pytest.raises(pulsar.InvalidTxnStatusError):
+                consumer.acknowledge(message, transaction=transaction)
+        with client.new_transaction() as later:
+            consumer.acknowledge_cumulative(message, transaction=later)
+
+
+def test_transactions_of_several_subscriptions_acknowledge_in_any_way(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        consumers = [client.subscribe(topic, name) for topic in ("x", "y") for name in "ab"]
+        for topic in "xy":
+            client.create_producer(topic).send(b"")
+        with client.new_transaction() as transaction:
+            for number, consumer in enumerate(consumers):
+                way = consumer.acknowledge_cumulative if number % 2 else consumer.acknowledge
+                way(consumer.receive(10_000), transaction=transaction)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    FreeSubscriptions,
     Join,
     Leave,
     RefuseWork,
@@ -166,6 +167,8 @@ class AnyTransaction(RuleBasedStateMachine):
         match effect:
             case RefuseWork():
                 self.refused = True
+            case FreeSubscriptions():
+                assert self.machine.is_over, "lets others acknowledge otherwise while it is open"
             case SettleWork():
                 assert not self.settling, "settles twice"
                 self.settling = True
