@@ -10,6 +10,8 @@ import pytest
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.runtime.future import SlimFuture
+from pulsar_actors.runtime.transaction_work import SubscriptionAcks, TransactionWork
 from tests.real_broker.exchange import (
     LETTERS,
     NEVER_BY_TIME,
@@ -327,6 +329,76 @@ def test_one_transaction_at_a_time_has_a_cumulative_acknowledgement(ours: Any, t
         consumer.acknowledge_cumulative(messages[3], transaction=second)
     first.commit()
     second.abort()
+
+
+@pytest.fixture
+def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let our client acknowledge as several programs could that know nothing of each other."""
+    monkeypatch.setattr(SubscriptionAcks, "claim", lambda *_, **__: None)
+
+
+@pytest.mark.usefixtures("unguarded")
+@pytest.mark.parametrize("commit", [True, False])
+def test_while_one_acknowledges_cumulatively_a_broker_confirms_the_ends_of_others_and_does_nothing(
+    ours: Any, topic: str, begin: Any, admin: Admin, *, commit: bool
+) -> None:
+    consumer = consumer_of(ours, topic)
+    send_all(ours.create_producer(topic), LETTERS)
+    messages = receive(consumer, 5)
+    cumulative, single = begin(), begin()
+    consumer.acknowledge(messages[3], transaction=single)
+    consumer.acknowledge_cumulative(messages[1], transaction=cumulative)
+    (single.commit if commit else single.abort)()
+    cumulative.commit()
+    assert backlog(admin, topic) == 3
+    consumer.redeliver_unacknowledged_messages()
+    assert rest(pulsar_actors, consumer)[-2:] == [b"c", b"e"]  # and b"d" is hidden
+    with pytest.raises(pulsar_actors.TransactionHasOperationFailed), begin() as another:
+        consumer.acknowledge_async(messages[3], transaction=another)
+
+
+@pytest.mark.usefixtures("unguarded")
+def test_a_broker_commits_only_the_cumulative_acknowledgement_of_a_transaction_with_both_kinds(
+    ours: Any, topic: str, begin: Any, admin: Admin
+) -> None:
+    consumer = consumer_of(ours, topic)
+    send_all(ours.create_producer(topic), LETTERS)
+    messages = receive(consumer, 5)
+    with begin() as transaction:
+        consumer.acknowledge(messages[3], transaction=transaction)
+        consumer.acknowledge_cumulative(messages[1], transaction=transaction)
+    assert backlog(admin, topic) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_acknowledgement_behind_the_end_of_its_transaction_is_undone_at_the_end_of_the_next(
+    ours: Any, topic: str, begin: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = consumer_of(ours, topic, kind)
+    send_all(ours.create_producer(topic), LETTERS)
+    messages = receive(consumer, 5)
+    ended, later = begin(), begin()
+    ended.commit()
+    monkeypatch.setattr(TransactionWork, "begin_as", lambda *_: None)
+    monkeypatch.setattr(TransactionWork, "register_subscription", lambda *_: settled())
+    consumer.acknowledge(messages[1], transaction=ended)
+    monkeypatch.undo()
+    consumer.redeliver_unacknowledged_messages()
+    assert sorted(rest(pulsar_actors, consumer)) == [b"a", b"c", b"d", b"e"]
+    consumer.acknowledge(messages[0], transaction=later)
+    later.commit()
+    if kind in DISTRIBUTING:
+        assert rest(pulsar_actors, consumer) == [b"b"]
+    else:
+        assert nothing_comes(pulsar_actors, consumer)
+        consumer.redeliver_unacknowledged_messages()
+        assert rest(pulsar_actors, consumer) == [b"b", b"c", b"d", b"e"]
+
+
+def settled() -> Any:
+    future: SlimFuture[None] = SlimFuture()
+    future.set_result(None)
+    return future
 
 
 @pytest.mark.parametrize("end", ["commit", "abort"])

@@ -82,6 +82,9 @@ class Dispatcher(ABC):
     def redeliver_aborted(self, aborted: Sequence[PendingAck]) -> None:
         """Deliver messages again whose acknowledgement was aborted, and which are not pending any longer."""
 
+    def redeliver_late(self, aborted: Sequence[PendingAck]) -> None:  # noqa: B027 - Pulsar names no consumer then
+        """Deliver messages again that were acknowledged after the abort, if that is possible one by one."""
+
     @abstractmethod
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
         """Deliver these entries again, or all that this consumer has not acknowledged."""

@@ -9,7 +9,9 @@ it, but not after a part was acknowledged without a transaction. An acknowledgem
 conflict. It counts at once, and the end of the transaction then finds nothing left to do for that message.
 
 A cumulative acknowledgement is different: only one transaction at a time may have one, it hides no message, and after
-an abort nothing is delivered again, unless a consumer asks for it.
+an abort nothing is delivered again, unless a consumer asks for it. While there is one, nothing else ends, as in an
+Apache Pulsar 4.2.4: the ends of other transactions do nothing, and its own leaves what it has acknowledged one by one
+pending.
 """
 
 from collections.abc import Iterable, Sequence
@@ -107,10 +109,20 @@ class PendingAcks:
         self._cumulative = transaction, acknowledged
         self._record.changed()
 
+    def ends_individual(self, transaction: TransactionId) -> bool:
+        """Return whether the end of the transaction ends individual acknowledgements."""
+        return self._cumulative is None and transaction in self._individual
+
     def commit(self, transaction: TransactionId) -> None:
         """Acknowledge what the transaction has acknowledged."""
-        self._forget_individual(transaction)
         self._record.changed()
+        if self._cumulative is not None:
+            holder, (position, ack_set) = self._cumulative
+            if holder == transaction:
+                self._cumulative = None
+                self._cursor.acknowledge_up_to(position, ack_set)
+            return
+        self._forget_individual(transaction)
         for entry, messages in self._individual.pop(transaction, {}).values():
             self._cursor.release(entry, messages)
             self._cursor.acknowledge(entry, full(entry.messages) & ~messages)
@@ -118,31 +130,25 @@ class PendingAcks:
                 self._partly_committed.discard(entry.offset)
             else:
                 self._partly_committed.add(entry.offset)
-        if self._cumulative is not None and self._cumulative[0] == transaction:
-            position, ack_set = self._cumulative[1]
+
+    def abort(self, transaction: TransactionId) -> list[PendingAck]:
+        """Drop the acknowledgements of a transaction, and return those of messages to deliver again."""
+        self._record.changed()
+        if self._cumulative is None:
+            return self._drop_individual(transaction)
+        if self._cumulative[0] == transaction:
             self._cumulative = None
-            self._cursor.acknowledge_up_to(position, ack_set)
+        return []
 
-    def ended_before(self, coordinator: int, low_water_mark: int) -> list[TransactionId]:
-        """Return the transactions that have ended, though the subscription was not told: all up to the low-water mark.
+    def abort_late(self, coordinator: int, low_water_mark: int) -> list[PendingAck]:
+        """Drop what came after the end of its transaction, and return it as `abort` does: that of the first one.
 
-        An acknowledgement may come after the end of its transaction.
+        All transactions up to the low-water mark have ended.
         """
-        holders = [*self._individual, *([self._cumulative[0]] if self._cumulative is not None else [])]
-        return [each for each in holders if each.most == coordinator and each.least <= low_water_mark]
-
-    def abort(self, transactions: Iterable[TransactionId]) -> list[PendingAck]:
-        """Drop the acknowledgements of transactions, and return those of messages to deliver again, once an entry."""
-        dropped: dict[int, PendingAck] = {}
-        for transaction in transactions:
-            self._forget_individual(transaction)
-            _add_all(dropped, self._individual.pop(transaction, {}).values())
-            if self._cumulative is not None and self._cumulative[0] == transaction:
-                self._cumulative = None
-            self._record.changed()
-        for entry, messages in dropped.values():
-            self._cursor.release(entry, messages)
-        return [each for each in dropped.values() if self._cursor.remaining(each.entry)]
+        first = next(iter(self._individual), None)
+        if first is None or first.most != coordinator or first.least > low_water_mark:
+            return []
+        return self._drop_individual(first)
 
     def forget(self) -> None:
         """Store nothing any longer: the subscription is deleted."""
@@ -187,6 +193,13 @@ class PendingAcks:
                 _PENDING, name, lambda: f"{self._individual[transaction][offset].messages:x}"
             )
         return records[offset]
+
+    def _drop_individual(self, transaction: TransactionId) -> list[PendingAck]:
+        self._forget_individual(transaction)
+        dropped = self._individual.pop(transaction, {})
+        for entry, messages in dropped.values():
+            self._cursor.release(entry, messages)
+        return [each for each in dropped.values() if self._cursor.remaining(each.entry)]
 
     def _forget_individual(self, transaction: TransactionId) -> None:
         for record in self._records.pop(transaction, {}).values():

@@ -110,6 +110,10 @@ class MultipleConsumersDispatcher(Dispatcher):
         self._add_to_replay([entry for entry, _ in aborted])
         self.dispatch()
 
+    def redeliver_late(self, aborted: Sequence[PendingAck]) -> None:
+        """Deliver these entries again, too."""
+        self.redeliver_aborted(aborted)
+
     def redeliver(self, consumer: Consumer, entries: Sequence[StoredEntry] | None, epoch: int) -> None:
         """Deliver entries of this consumer again: these, or all that it has."""
         del epoch

@@ -223,17 +223,18 @@ class Subscription:
     def end_transaction(self, transaction: TransactionId, *, commit: bool, low_water_mark: int) -> None:
         """Acknowledge what the transaction has acknowledged, or deliver it again.
 
-        All of its coordinator up to the low-water mark have ended, too.
+        All of its coordinator up to the low-water mark have ended, too. That is looked at after those with individual
+        acknowledgements.
         """
-        mark_before = self.cursor.mark_delete
-        aborted = self.pending_acks.ended_before(transaction.most, low_water_mark)
+        mark_before, acks = self.cursor.mark_delete, self.pending_acks
+        ends_individual = acks.ends_individual(transaction)
+        again = [] if commit else acks.abort(transaction)
         if commit:
-            self.pending_acks.commit(transaction)
-        else:
-            aborted.append(transaction)
-        again = self.pending_acks.abort(aborted)
+            acks.commit(transaction)
+        late = acks.abort_late(transaction.most, low_water_mark) if ends_individual else []
         if self.dispatcher is not None:
             self.dispatcher.redeliver_aborted(again)
+            self.dispatcher.redeliver_late(late)
         self._acknowledged(mark_before)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:

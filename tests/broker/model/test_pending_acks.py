@@ -149,14 +149,51 @@ def test_an_acknowledgement_that_comes_after_the_end_is_aborted_with_the_end_of_
     world: Any, *, commit: bool
 ) -> None:
     receiver = world.consumer(subscription_type=SHARED)
-    world.producer().send_all([b"a", b"b"])
+    world.producer().send_all([b"a", b"b", b"c", b"d"])
     end(receiver, FIRST, commit=True)
     receiver.ack_in(FIRST, b"a")
+    elsewhere = TransactionId(1, 0)
+    receiver.ack_in(elsewhere, b"b")
+    receiver.ack_in(SECOND, b"c")
     receiver.take()
-    end(receiver, TransactionId(1, 0), commit=True, low=0)
+    end(receiver, elsewhere, commit=True, low=0)
+    end(receiver, TransactionId(0, 2), commit=True, low=0)
     assert receiver.take() == []
     end(receiver, SECOND, commit=commit, low=0)
-    assert receiver.take() == [b"a"]
+    assert sorted(receiver.take()) == ([b"a"] if commit else [b"a", b"c"])
+
+
+def test_what_comes_after_the_end_of_its_transaction_comes_again_in_order_when_the_consumer_asks(world: Any) -> None:
+    receiver = world.consumer()
+    world.producer().send_all([b"a", b"b", b"c"])
+    end(receiver, FIRST, commit=True)
+    receiver.ack_in(FIRST, b"b")
+    receiver.ack_in(SECOND, b"a")
+    receiver.take()
+    end(receiver, SECOND, commit=True, low=0)
+    assert receiver.take() == []
+    receiver.redeliver()
+    assert receiver.take() == [b"b", b"c"]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("holder", [FIRST, SECOND])
+def test_while_a_cumulative_acknowledgement_is_pending_no_other_ends(
+    world: Any, holder: TransactionId, *, commit: bool
+) -> None:
+    receiver = world.consumer()
+    world.producer().send_all([b"a", b"b", b"c"])
+    receiver.ack_in(FIRST, b"c")
+    receiver.ack_up_to_in(holder, b"a")
+    end(receiver, FIRST, commit=commit)
+    if holder is SECOND:
+        end(receiver, SECOND, commit=commit)
+    assert receiver.subscription.backlog() == (2 if commit else 3)
+    receiver.take()
+    receiver.redeliver()
+    assert receiver.take() == ([b"b"] if commit else [b"a", b"b"])
+    end(receiver, FIRST, commit=True)
+    assert receiver.subscription.backlog() == (1 if commit else 2)
 
 
 def test_a_batch_of_which_all_messages_were_committed_is_acknowledged(world: Any) -> None:
@@ -313,8 +350,8 @@ def test_the_transactions_of_a_subscription_are_counted(world: Any) -> None:
     receiver.ack_in(FIRST, b"a")
     receiver.ack_up_to_in(SECOND, b"b")
     assert receiver.subscription.pending_acks.ongoing == 2
-    end(receiver, FIRST, commit=False)
     end(receiver, SECOND, commit=True)
+    end(receiver, FIRST, commit=False)
     assert receiver.subscription.pending_acks.ongoing == 0
 
 
