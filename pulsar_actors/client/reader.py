@@ -66,8 +66,12 @@ def leaves_messages(state: ConsumerState, last: LastMessage) -> bool:
     """Return whether the broker has messages that have not come yet, if `last` is the topic's last one.
 
     What was passed over may be behind messages that are still queued: so look at the queue after this. And a message
-    for whose chunks there was no room comes again.
+    for whose chunks there was no room comes again. But nothing comes up to where a broker has moved the subscription,
+    because messages have expired, or were skipped by an administrator. Java asks the reader's position only: there a
+    reader waits for messages that have expired.
     """
+    if last.message_id.position <= last.skipped_up_to:
+        return False
     trackers = state.machine.messages.trackers
     furthest = state.receiver_queue.progress.furthest
     if trackers.start.leaves(last.message_id, furthest, last.acknowledged):

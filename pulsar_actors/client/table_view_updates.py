@@ -15,6 +15,7 @@ gone.
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
@@ -23,14 +24,20 @@ from pulsar_actors.client.enums import ConsumerCryptoFailureAction
 from pulsar_actors.client.message import Message, ack_key_of, table_update_of
 from pulsar_actors.client.multi_topics_consumer import MultiTopicsConsumerState
 from pulsar_actors.exceptions import CryptoError, Timeout
+from pulsar_actors.machines.consumer_events import GetLastMessageId, LastMessage
+from pulsar_actors.machines.trackers.entry_map import EntryKey
 from pulsar_actors.machines.trackers.table_view_progress import MessagePlace, TableViewProgress
-from pulsar_actors.runtime.engine import Worker
+from pulsar_actors.runtime.actor import tell
+from pulsar_actors.runtime.engine import Engine, Worker
 from pulsar_actors.runtime.future import SlimFuture, copy_error, settle
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.wire.message_id import EARLIEST
 
 MAX_MESSAGES_IN_A_ROW: Final = 100
 """After so many messages it is the turn of the other consumers of the listener thread."""
+
+ASK_AGAIN_SECONDS: Final = 1.0
+"""Seconds after which a view that waits for messages asks if they have expired meanwhile."""
 
 TableViewListener = Callable[[str, Any], object]
 T = TypeVar("T")
@@ -62,6 +69,61 @@ class ListenerQueue:
         self.is_ended = False
 
 
+class _SkippedMessages:
+    """The messages that brokers have skipped, because they have expired, or because an administrator wanted it.
+
+    They do not arrive, and brokers do not tell. So while calls wait, the brokers are asked once in a while how far the
+    subscriptions are. `wake` is called with each answer, and when it is time to ask again.
+    """
+
+    __slots__ = ("_asked_until", "_engine", "_is_due", "_is_timed", "_up_to", "_wake")
+
+    def __init__(self, engine: Engine, wake: Callable[[object], object]) -> None:
+        self._engine = engine
+        self._wake = wake
+        self._is_due = False
+        self._is_timed = False
+        self._asked_until: dict[str, float] = {}  # the deadlines of the open questions, by topic
+        self._up_to: dict[str, tuple[int, EntryKey]] = {}  # after so many moves
+
+    def up_to(self, topic: str, moves: int) -> EntryKey:
+        """Return the last entry of a topic that the broker does not send any more, as it has last said."""
+        known_moves, entry = self._up_to.get(topic, (moves, EARLIEST.position))
+        return entry if known_moves == moves else EARLIEST.position
+
+    def ask(self, awaited: Mapping[str, ConsumerState]) -> None:
+        """Ask about the topics of which messages are awaited, if it is time to."""
+        if not awaited:
+            return
+        now = self._engine.now()
+        if self._is_due:
+            self._is_due = False
+            for topic, state in awaited.items():
+                if self._asked_until.get(topic, now) <= now:
+                    self._ask(topic, state, now + state.operation_timeout)
+        if not self._is_timed:
+            self._is_timed = True
+            loop = self._engine.loops[0]
+            loop.post(lambda due: loop.later(ASK_AGAIN_SECONDS, due, None), self._due)
+
+    def _ask(self, topic: str, state: ConsumerState, deadline: float) -> None:
+        self._asked_until[topic] = deadline
+        done: SlimFuture[LastMessage] = SlimFuture()
+        done.add_done_callback(partial(self._answered, topic, _moves_of(state)))
+        tell(state.address, GetLastMessageId(done, deadline))
+
+    def _answered(self, topic: str, moves: int, answer: "Future[LastMessage]") -> None:
+        self._asked_until.pop(topic, None)
+        if answer.exception() is None:
+            self._up_to[topic] = moves, answer.result().skipped_up_to
+            self._wake(None)
+
+    def _due(self, _: object) -> None:
+        self._is_timed = False
+        self._is_due = True
+        self._wake(None)
+
+
 class TableViewUpdates:
     """The updates of one table view, from the messages of a reader. `what` names the view in errors and in the log."""
 
@@ -73,6 +135,7 @@ class TableViewUpdates:
         self._worker = worker
         self._what = what
         self._progress: TableViewProgress[SlimFuture[None]] = TableViewProgress()
+        self._skips = _SkippedMessages(state.engine, self._arrived)
         self._listeners: list[ListenerQueue] = []
         self._is_calling = False
         self._is_stopped = False
@@ -244,10 +307,12 @@ class TableViewUpdates:
             return
         for topic in awaited & members.keys():
             queue, moves = members[topic].receiver_queue, _moves_of(members[topic])
+            skipped = self._skips.up_to(topic, moves)
             furthest = queue.progress.furthest or EARLIEST.position  # after `moves`: never an entry of before a move
             if not queue.queued:
-                self._finish(self._progress.passed(topic, moves, furthest))
+                self._finish(self._progress.passed(topic, moves, max(furthest, skipped)))
         self._finish(self._progress.keep_only(members))
+        self._skips.ask({topic: members[topic] for topic in self._progress.awaited & members.keys()})
 
     def _missing(self) -> int:
         """Return how many entries were not decrypted, and not to be discarded."""

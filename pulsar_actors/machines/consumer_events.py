@@ -13,7 +13,7 @@ from pulsar_actors.machines.trackers.ack_grouping_tracker import AckToken
 from pulsar_actors.machines.trackers.entry_map import EntryKey, Generation
 from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.named_tuple import NamedTuple
-from pulsar_actors.wire.message_id import MessageId
+from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandConsumerStats,
@@ -32,6 +32,15 @@ class LastMessage(NamedTuple):
 
     message_id: MessageId
     acknowledged: MessageId | None
+
+    @property
+    def skipped_up_to(self) -> EntryKey:
+        """The last entry that the broker does not send any more: a reader has it, or it has expired or was skipped.
+
+        An id below 0 stands for the beginning: in a compacted topic it may be in a later ledger than the last message.
+        """
+        acknowledged = self.acknowledged
+        return EARLIEST.position if acknowledged is None or acknowledged.entry_id < 0 else acknowledged.position
 
 
 # Events of the user.

@@ -27,6 +27,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     ServerError,
 )
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support import topics
 from tests.support.life import InThread, until
 from tests.support.raw_producer import RawProducer
 
@@ -131,6 +132,38 @@ def test_what_can_never_be_read_is_no_message_to_wait_for(client: Client, topic:
         raw.second("chunk")
         assert read(reader, 1) == [b"chunkCHUNK"]
         assert receiving_internals(reader).take_skipped() == ([], 0)
+
+
+def test_a_reader_waits_for_no_messages_that_have_expired_but_for_those_after_them(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    sent(client, topic, *(b"%d" % number for number in range(10)))
+    with client.create_reader(topic, MessageId.earliest, receiver_queue_size=1) as reader:
+        assert read(reader, 1) == [b"0"]
+        until(lambda: reader.stats().queued == 1, "the message that is on its way")
+        topics.skip(broker, topic)
+        assert reader.has_message_available(), "what has arrived is not lost"
+        while reader.has_message_available():
+            reader.read_next(SOON)
+        sent(client, topic, b"new", b"newer")
+        assert reader.has_message_available()
+        assert read(reader, 2) == [b"new", b"newer"]
+        assert not reader.has_message_available()
+        reader.seek(MessageId.earliest)
+        assert reader.has_message_available(), "a seek goes back to messages that are stored"
+        assert read(reader, 1) == [b"0"]
+
+
+def test_a_reader_waits_for_no_messages_of_partitions_that_have_expired(
+    client: Client, parts: str, broker: EmbeddedBroker
+) -> None:
+    sent(client, parts, *(b"%d" % number for number in range(20)))
+    with client.create_reader(parts, MessageId.earliest, receiver_queue_size=1) as reader:
+        reader.read_next(SOON)
+        for partition in client.get_topic_partitions(parts):
+            topics.skip(broker, partition)
+        while reader.has_message_available():
+            reader.read_next(SOON)
 
 
 def test_a_reader_keeps_chunks_as_long_as_it_is_told(client: Client, topic: str, broker: EmbeddedBroker) -> None:

@@ -188,6 +188,44 @@ def test_an_entry_that_is_corrupt_keeps_nobody_waiting(
         view.close()
 
 
+@pytest.mark.parametrize("on_listener_thread", [False, True], ids=["from a thread", "from a listener"])
+def test_messages_that_expire_keep_nobody_waiting(
+    broker: EmbeddedBroker, client: pulsar.Client, any_topic: str, *, on_listener_thread: bool
+) -> None:
+    """They are lost on their way here, and then the broker skips what is left."""
+    with client.create_table_view(any_topic) as view, client.create_producer(any_topic) as producer:
+        put(producer, "a", b"1")
+        view.refresh()
+        broker.faults.on(CommandMessage, times=20).drop()
+        for number in range(20):
+            put(producer, f"k{number}", b"2")
+        done = threading.Event()
+
+        def refresh(*_: object) -> None:
+            view.refresh()
+            done.set()
+
+        if on_listener_thread:
+            with client.create_producer("another") as signal, client.create_table_view("another") as listening:
+                listening.listen(refresh)
+                put(signal, "go", b"1")
+                expire(broker, client, any_topic)
+                assert done.wait(20)
+        else:
+            waiting = InThread(refresh)
+            expire(broker, client, any_topic)
+            waiting.result()
+        assert dict(view) == {"a": b"1"}
+        put(producer, "new", b"3")
+        view.refresh(timeout=20)
+        assert dict(view) == {"a": b"1", "new": b"3"}
+
+
+def expire(broker: EmbeddedBroker, client: pulsar.Client, topic: str) -> None:
+    for one in client.get_topic_partitions(topic):
+        topics.skip(broker, one)
+
+
 # Listeners.
 
 

@@ -41,6 +41,32 @@ def test_a_reader_knows_when_it_has_read_everything(pulsar: Any, client: Any, to
         assert reader.has_message_available() is False
 
 
+@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one waits for ever
+@pytest.mark.parametrize("partitions", [0, 2], ids=["one topic", "partitions"])
+def test_a_reader_does_not_wait_for_messages_that_the_broker_skips(
+    pulsar: Any, client: Any, admin: Admin, topic: str, partitions: int
+) -> None:
+    if partitions:
+        admin.create_partitioned(topic, partitions)
+    producer = client.create_producer(topic)
+    for number in range(20):
+        producer.send(b"%d" % number)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=1)
+    reader.read_next(SOON)
+    for one in client.get_topic_partitions(topic):
+        admin.skip_all(one)
+    read = 1
+    while reader.has_message_available():
+        reader.read_next(SOON)
+        read += 1
+    assert read < 20
+    producer.send(b"new")
+    assert reader.has_message_available()
+    assert reader.read_next(SOON).data() == b"new"
+    reader.seek(pulsar.MessageId.earliest)
+    assert reader.has_message_available()
+
+
 def test_a_reader_gives_up_after_its_timeout(pulsar: Any, client: Any, topic: str) -> None:
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     with pytest.raises(pulsar.Timeout):

@@ -137,6 +137,11 @@ class Admin:
         is_stored = cursor["state"] == "Open" and cursor["cursorLedgerLastEntry"] != 0
         return bool(is_stored and cursor["markDeletePosition"] == stats["lastConfirmedEntry"])
 
+    def skip_all(self, topic: str) -> None:
+        """Move all subscriptions of a topic to its end, those of readers too, as a broker does when messages expire."""
+        for subscription in self.stats(topic)["subscriptions"]:
+            self.call("POST", f"{path_of(topic)}/subscription/{subscription}/skip_all")
+
     def create_namespace(self, namespace: str) -> None:
         """Create a namespace, such as `public/mine`."""
         self.call("PUT", f"namespaces/{namespace}", {})

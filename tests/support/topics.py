@@ -30,6 +30,16 @@ def subscriptions(broker: EmbeddedBroker, topic: str) -> list[str]:
     return broker.call(lambda inside: list(open_topic(inside, topic).subscriptions))
 
 
+def skip(broker: EmbeddedBroker, topic: str, entries: int | None = None) -> None:
+    """Move each subscription beyond so many unacknowledged entries, or all, as brokers do when messages expire."""
+
+    def move(inside: Broker) -> None:
+        for subscription in open_topic(inside, topic).subscriptions.values():
+            subscription.skip(entries)
+
+    broker.call(move)
+
+
 def messages_in(broker: EmbeddedBroker, topic: str) -> int:
     """Count the messages that were published to a topic."""
     return broker.call(lambda inside: open_topic(inside, topic).counters.messages_in)

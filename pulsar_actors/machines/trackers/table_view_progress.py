@@ -4,8 +4,9 @@ A table view is complete when it has read all messages that its topic had when i
 it has read all that the topic had at the call. Both wait for the last message of each partition at that time. The end
 is taken once: a topic that is written faster than it is read would have no other.
 
-Not every last message arrives. Compaction may have removed it, it may be corrupt, or it may be a chunk of a message
-that was never completed. So an entry that has passed without a message counts as read, as does every entry before it.
+Not every last message arrives. Compaction may have removed it, it may be corrupt, it may be a chunk of a message that
+was never completed, or it may expire. So an entry that has passed without a message counts as read, as does every entry
+before it.
 A topic that is deleted meanwhile has nothing left to wait for.
 
 A topic that goes to another cluster is read there from its start, and its ids have nothing to do with those of before.
