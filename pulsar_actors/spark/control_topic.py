@@ -7,13 +7,16 @@ a batch. They have a topic of their own, because messages behind a marker are he
 and its driver may be dead.
 
 A durable subscription keeps the records of each. What is not needed any more is acknowledged. So there is little more
-than the marker of each job's last batch.
+than the marker of each job's last batch. A message TTL acknowledges that, too, and an expiry of subscriptions deletes
+the subscription. Brokers then delete the records, but not at once. So markers that are missed are looked for among all
+records that are stored.
 """
 
 import json
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from pulsar_actors.client.client import Client
@@ -126,7 +129,7 @@ class ControlTopic:
         producer = self._client.create_producer(self.topic)
         consumer = self._subscribe()
         try:
-            yield ControlLog(consumer, producer, self._milliseconds_left)
+            yield ControlLog(consumer, producer, self._milliseconds_left, partial(self.between, MessageId.earliest))
         finally:
             consumer.close()
             producer.close()
@@ -153,10 +156,18 @@ class ControlTopic:
 class ControlLog:
     """The records that are kept, read from the first on by the only process that does so."""
 
-    def __init__(self, consumer: Consumer, producer: Producer, milliseconds_left: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        producer: Producer,
+        milliseconds_left: Callable[[], int],
+        stored_before: Callable[[MessageId], Iterator[Record]],
+    ) -> None:
         self._consumer = consumer
         self._producer = producer
         self._milliseconds_left = milliseconds_left
+        self.stored_before = stored_before
+        """Yields all records that the broker has stored before one of our own, also those that are not kept."""
         self._read: list[tuple[Record, Message]] = []
 
     def add(self, record: Record, transaction: Transaction | None = None) -> MessageId:

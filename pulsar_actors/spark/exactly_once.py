@@ -11,6 +11,10 @@ the second aborts the first one's transaction, or finds its marker. If there is 
 new transaction is aborted. So it is if there is the marker of a later batch: a process that was taken for dead may come
 back when others have gone on.
 
+A message TTL may delete the marker while no driver runs, and so may an expiry of subscriptions, or an administrator.
+Then nobody knows if the batch is written. But a batch after the first one comes after a marker. So if a job has none at
+all, such a batch is refused. The first batch cannot be told from one that is new.
+
 **A task that runs again.** Its predecessor may have sent a part of the rows, and a transaction is aborted as a whole or
 not at all. So a task writes to the topic of attempts that it begins, before its first row. It does so with a producer
 whose name stands for its part of the batch, and which only one process can have. A second task for the same part, be it
@@ -35,7 +39,7 @@ none has, it looks for it in the topic of attempts: there the driver writes that
 stream is known by its checkpoint there, because its id is known to tasks only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from hashlib import sha256
@@ -92,6 +96,13 @@ _BEGUN_BEFORE: Final = (
     "rows repeat in order and the topic has deduplication, idempotent=true lets tasks be repeated instead"
 )
 
+_MARKERS_LOST: Final = (
+    "it cannot be known if batch {batch} of {job} is written: {topic} has no marker of this batch, nor of an earlier "
+    "one. A message TTL or an expiry of subscriptions deletes markers, unless the topic has policies of its own. If no "
+    "batch before {batch} was written with exactlyOnce=true and this control topic, or if you have seen that this one "
+    "is not written, set firstExactlyOnceBatch={batch}"
+)
+
 _NOT_COUNTED: Final = (
     "this batch is not written: a task has begun to send part {}, and may have stored some of it in the transaction, "
     "but the task that Spark counts found no rows there. So the batch is aborted as a whole. It is written when the "
@@ -117,10 +128,17 @@ class ExactlyOnce(NamedTuple):
 
     All writers of a stream have the same, in whatever process.
     """
+    first_batch: int = 0
+    """The last batch that may be written without a marker of an earlier one."""
 
     @classmethod
     def checked(
-        cls, topic: TopicName | None, control: str | None, timeout_ms: int | None, stream: str | None
+        cls,
+        topic: TopicName | None,
+        control: str | None,
+        timeout_ms: int | None,
+        stream: str | None,
+        first_batch: int | None,
     ) -> "ExactlyOnce":
         """Check the options, and choose the control topic: one beside the topic."""
         if control is None:
@@ -137,7 +155,8 @@ class ExactlyOnce(NamedTuple):
         if name == topic:
             raise InvalidConfiguration("controlTopic is a topic for records of what is written, not for the rows")
         seconds = DEFAULT_TIMEOUT if timeout_ms is None else timeout_ms / 1000
-        return cls(str(name), timedelta(seconds=seconds), stream and sha256(stream.encode()).hexdigest())
+        digest = stream and sha256(stream.encode()).hexdigest()
+        return cls(str(name), timedelta(seconds=seconds), digest, first_batch or 0)
 
     def open(self, cluster: ClusterAccess) -> "BatchTransaction":
         """Open the transaction of a batch. The driver does so when it sends the tasks to the workers."""
@@ -150,7 +169,7 @@ class ExactlyOnce(NamedTuple):
                 attempts.part(None) as producer,
             ):
                 opened = producer.send(Record(OPENED, self.stream or "", 0, transaction.txn_id).encode())
-                return BatchTransaction(transaction.txn_id, self.timeout, control.topic, attempts.topic, opened)
+                return self._batch(transaction.txn_id, control, attempts, opened)
 
     def last_opened(self, cluster: ClusterAccess) -> "BatchTransaction | None":
         """Return the last transaction of the stream; None if that cannot be known, or if it is committed."""
@@ -163,7 +182,12 @@ class ExactlyOnce(NamedTuple):
             if found is None:
                 return None
             record, opened = found
-            return BatchTransaction(record.transaction, self.timeout, control.topic, attempts.topic, opened)
+            return self._batch(record.transaction, control, attempts, opened)
+
+    def _batch(
+        self, transaction: TransactionId, control: ControlTopic, attempts: ControlTopic, opened: MessageId
+    ) -> "BatchTransaction":
+        return BatchTransaction(transaction, self.timeout, control.topic, attempts.topic, opened, self.first_batch)
 
     def _topics(self, client: Client) -> tuple[ControlTopic, ControlTopic]:
         """Return the control topic and that of attempts; of partitioned topics, the first partitions."""
@@ -182,6 +206,8 @@ class BatchTransaction(NamedTuple):
     attempts_topic: str
     opened_after: MessageId
     """The record of the attempts that the transaction is open: it comes before those of its tasks."""
+    first_batch: int
+    """As in `ExactlyOnce`."""
 
     def join(self, client: Client) -> SharedTransaction:
         """Take part in it."""
@@ -239,7 +265,7 @@ class BatchTransaction(NamedTuple):
                 self._abort(client)
                 raise PulsarException(_NOT_COUNTED.format(min(begun - parts)))
             self._abort_others(client, {record.transaction for record in known if record.job == job})
-            commit = _Commit(control, self, Record(WRITTEN, job, batch, self.id))
+            commit = _Commit(control, self, Record(WRITTEN, job, batch, self.id), may_repeat=may_repeat)
             with self.join(client) as transaction:
                 marker = commit.commit_or_abort(transaction)
             attempts.forget_attempts(job)
@@ -275,14 +301,20 @@ class BatchTransaction(NamedTuple):
 class _Commit:
     """The commit of a batch, with its marker. Other transactions of the job have ended, or will not succeed."""
 
-    def __init__(self, control: ControlLog, batch: BatchTransaction, marker: Record) -> None:
+    def __init__(self, control: ControlLog, batch: BatchTransaction, marker: Record, *, may_repeat: bool) -> None:
         self._control = control
         self._batch = batch
         self._marker = marker
+        self._may_repeat = may_repeat
 
     def commit_or_abort(self, transaction: Transaction) -> MessageId | None:
         """Commit, and return the id of the marker. If the batch is written already, abort, and return None."""
-        if self._is_written():
+        marker, written = self._marker, self._last_written()
+        if written is None and self._may_repeat and marker.batch > self._batch.first_batch:
+            transaction.abort()
+            lost = _MARKERS_LOST.format(batch=marker.batch, job=marker.job, topic=self._batch.control_topic)
+            raise PulsarException(lost)
+        if self._is_written(written):
             transaction.abort()
             return None
         try:
@@ -292,12 +324,22 @@ class _Commit:
             limit = f"its timeout is {self._batch.timeout.total_seconds():g} s, see transactionTimeoutMs"
             raise refusal_about(f"{what} before that; {limit}", refusal) from refusal
 
-    def _is_written(self) -> bool:
-        """Return whether the batch has a marker, or a later one: only that of the last batch is kept."""
-        marker = self._marker
-        own = self._control.add(marker._replace(kind=LOOKING))
-        found = [record for record in self._control.records_before(own) if record.kind == WRITTEN]
-        return any(record.job == marker.job and record.batch >= marker.batch for record in found)
+    def _is_written(self, last: int | None) -> bool:
+        """Return whether the batch has a marker, or has a later one: only that of the last batch is kept."""
+        return last is not None and last >= self._marker.batch
+
+    def _last_written(self) -> int | None:
+        """Return the last batch of the job that has a marker; None if there is no marker, or nobody will look for it.
+
+        If none is kept, that of the job's first batch is to come, or it was kept no longer, and may still be stored.
+        """
+        own = self._control.add(self._marker._replace(kind=LOOKING))
+        last = self._last_of(self._control.records_before(own))
+        return self._last_of(self._control.stored_before(own)) if last is None and self._may_repeat else last
+
+    def _last_of(self, records: Iterable[Record]) -> int | None:
+        job = self._marker.job
+        return max((it.batch for it in records if it.kind == WRITTEN and it.job == job), default=None)
 
     def _commit(self, transaction: Transaction) -> MessageId:
         """Send the marker, commit, and return its id. If the outcome stays unknown, the marker tells it."""
@@ -312,6 +354,6 @@ class _Commit:
                     break
             else:
                 return marker
-        if not self._is_written():
+        if not self._is_written(self._last_written()):
             raise unknown
         return marker

@@ -34,7 +34,7 @@ class Driver:
     def __init__(self, broker: Broker, topic: str, timeout: float = 60.0) -> None:
         self.cluster = ClusterAccess({"service_url": broker.service_url})
         self.topic = topic
-        self.exactly_once = ExactlyOnce(f"{topic}-control", timedelta(seconds=timeout), "stream")
+        self.exactly_once = ExactlyOnce(f"{topic}-control", timedelta(seconds=timeout), "stream", first_batch=7)
         self.client = self.cluster.client()
         self.job = JOB
 
@@ -113,6 +113,31 @@ def test_a_driver_that_comes_back_when_others_have_gone_on_writes_nothing_again(
     driver.job = "other"
     assert driver.commit(driver.send("7 of another job"))
     assert traffic.texts(topic) == ["7", "8", "7 of another job"]
+
+
+def test_a_marker_that_has_expired_counts_as_long_as_it_is_stored(
+    driver: Driver, traffic: Traffic, topic: str, broker: Broker
+) -> None:
+    assert driver.commit(driver.send("7"))
+    broker.admin.skip_all(driver.exactly_once.control_topic)
+    assert not driver.commit(driver.send("7"))
+    assert driver.commit(driver.send("8", batch=8), batch=8)
+    assert traffic.texts(topic) == ["7", "8"]
+
+
+def test_a_batch_is_refused_if_the_markers_are_lost_that_say_if_it_is_written(
+    driver: Driver, traffic: Traffic, topic: str, broker: Broker
+) -> None:
+    assert driver.commit(driver.send("7"))
+    broker.admin.delete(driver.exactly_once.control_topic)
+    with pytest.raises(PulsarException, match=r"known if batch 8 of job is written.*set firstExactlyOnceBatch=8"):
+        driver.commit(driver.send("8", batch=8), batch=8)
+    traffic.send(topic, ["nobody waits"])
+    assert traffic.texts(topic) == ["7", "nobody waits"]
+    driver.exactly_once = driver.exactly_once._replace(first_batch=8)
+    assert driver.commit(driver.send("8", batch=8), batch=8)
+    assert driver.commit(driver.send("9", batch=9), batch=9)
+    assert traffic.texts(topic) == ["7", "nobody waits", "8", "9"]
 
 
 def test_a_driver_that_died_before_the_marker_holds_nothing_back(driver: Driver, traffic: Traffic, topic: str) -> None:
