@@ -14,6 +14,11 @@ If others have moved the subscription, that alone is no loss: brokers delete who
 first message decides. If it is in the ledger at the start of the span, nothing is deleted. If it is in a later ledger,
 that ledger is deleted, or was read to its end before the span: offsets do not tell where a ledger ends. Then a loss is
 reported although nothing may be lost, rather than that a loss is hidden.
+
+A message TTL moves the task's own reader, too, beyond messages that are still stored. The task cannot see it: ids may
+have gaps, for example where a transaction ended. So it asks the broker at gaps. It acknowledges nothing, so that a
+position beyond the beginning of a gap is not its own. If that position came later than the gap, a loss is reported
+although nothing is lost.
 """
 
 from enum import Enum, unique
@@ -56,6 +61,13 @@ class SkipsForgotten(NamedTuple):
 
     number: int
     read_up_to: TopicPosition
+
+
+class GapSeen(NamedTuple):
+    """The entry at `start`, and maybe others, did not come. `skipped_up_to` is the last that the broker has skipped."""
+
+    start: TopicPosition
+    skipped_up_to: EntryKey
 
 
 class EndReached(NamedTuple):
@@ -103,6 +115,11 @@ ROWS: Final = (
     Row(MessageIncomplete, UNFINISHED, INTERNAL, None,                "complete_message"),
     Row(SkipsForgotten,    UNFINISHED, INTERNAL, None,                "fail_on_forgotten"),
 
+    # Entries that did not come.
+    Row(GapSeen,           UNFINISHED, INTERNAL, "may_have_gaps"),
+    Row(GapSeen,           UNFINISHED, INTERNAL, "is_not_skipped"),
+    Row(GapSeen,           UNFINISHED, INTERNAL, None,                "fail_on_skipped"),
+
     # The end.
     Row(EndReached,        UNFINISHED, FINISHED),
     Row(MessagesEnded,     UNFINISHED, FINISHED, "is_compacted"),
@@ -119,7 +136,7 @@ CHART: Final = Chart(
     final=[FINISHED],
     ours=(FirstMessage, EndReached, MessagesEnded),
     rows=ROWS,
-    ignores=[Ignore((EntryUnreadable, MessageIncomplete, SkipsForgotten), FINISHED)],
+    ignores=[Ignore((EntryUnreadable, MessageIncomplete, SkipsForgotten, GapSeen), FINISHED)],
 )
 
 
@@ -173,6 +190,24 @@ class SparkSpan(StateMachine, chart=CHART):
         """Report the loss."""
         where = event.read_up_to.text(-1)
         return [FailOnDataLoss(f"{event.number:,} entries from {where} on, or more, cannot be read")]
+
+    def may_have_gaps(self, event: GapSeen, now: float) -> bool:
+        """Return whether the topic is read compacted: messages are missing on purpose."""
+        return self._is_compacted
+
+    def is_not_skipped(self, event: GapSeen, now: float) -> bool:
+        """Return whether the broker has not moved the reader beyond the beginning of the gap."""
+        return event.skipped_up_to < event.start[:2]
+
+    def fail_on_skipped(self, event: GapSeen, now: float) -> Effects:
+        """Report the loss, and its probable cause."""
+        start, up_to = event.start.text(-1), TopicPosition(*event.skipped_up_to).text(-1)
+        return [
+            FailOnDataLoss(
+                f"the broker has skipped messages from {start} up to {up_to} while they were read, as it does with "
+                "messages that a TTL has expired"
+            )
+        ]
 
     def is_compacted(self, event: MessagesEnded, now: float) -> bool:
         """Return whether the topic is read compacted: messages are missing on purpose."""

@@ -151,14 +151,16 @@ class ReceiverQueue(ReceiverQueueBase):
                 self._report()
 
     def take_entry(self) -> EntryContents | None:
-        """Take all messages of the next entry. A caller that does so takes no single messages."""
+        """Take all messages of the next entry. A caller that does so takes no single messages.
+
+        None is acknowledged by a reader, so that its position shows if the broker has skipped messages.
+        """
         with DeferInterrupts(), self._lock:
             self._report_earlier_generation()
             while self._entries and self.closed is None:
                 contents = self._open_one(self._entries.popleft())
                 if contents is not None and contents.payloads:
                     self._unreported += len(contents.payloads)
-                    self._unreported_ids.append(contents.entry.id_of(contents.indexes[-1]))
                     self._report_if_due()
                     return contents
             self._report()

@@ -3,7 +3,8 @@
 A task reads from the start of its span up to the end, and `SparkSpan` decides when it is finished and what is lost. The
 message at the end may not exist yet, so the task does not wait for it: the last message before the end is recognised by
 its index in its entry. If entries before the end are missing, or are chunks of a message whose last chunk is after the
-end, no message shows that the end is reached. Then the broker is asked if it has more messages.
+end, no message shows that the end is reached. Then the broker is asked if it has more messages. It is asked at gaps,
+too, if it has skipped messages, but not at each one: of the gaps since the last question, the first is decisive.
 
 A message in chunks belongs to the span that has its last chunk. If its first chunk is before the span, the reader
 reports the last chunk as incomplete. All chunks have the publish time of their message, so a second reader seeks to
@@ -35,6 +36,7 @@ from pulsar_actors.machines.spark_span import (
     EndReached,
     EntryUnreadable,
     FirstMessage,
+    GapSeen,
     MessageIncomplete,
     MessagesEnded,
     SkipsForgotten,
@@ -100,6 +102,10 @@ def entries_in(span: Span, options: ReadOptions) -> Iterator[EntryContents]:
             yield from _SpanReader(pooled.client, reader, span, options).entries()
 
 
+GAP_PAUSE: Final = 0.1
+"""Seconds between two questions about gaps, of which a topic with transactions has many."""
+
+
 class _SpanReader:
     """The reader of one span."""
 
@@ -111,6 +117,9 @@ class _SpanReader:
         is_compacted = bool(options.reader.get("is_read_compacted"))
         self._decisions = SparkSpan(span.start, span.end, span.moved, is_compacted=is_compacted)
         self._next = span.start
+        self._gap: TopicPosition | None = None  # the first of those that the broker was not asked about
+        self._follows: TopicPosition | None = None  # what follows the last entry, without a gap
+        self._ask_from = time.monotonic()
         self._completed: list[EntryContents] = []  # chunked messages that began before the span, not returned yet
 
     def entries(self) -> Iterator[EntryContents]:
@@ -126,6 +135,9 @@ class _SpanReader:
                     yield messages
             is_at_end = self._next >= self._span.end or position_after(entries[-1]) > self._span.end
             entries = None if is_at_end else self._next_entries()
+        if entries is not None:
+            self._note_gap(self._span.end)
+        self._ask_about_gap()
         self._decide(EndReached() if entries is None else MessagesEnded(self._last_entry, self._next))
 
     def _next_entries(self) -> Sequence[EntryContents]:
@@ -135,6 +147,8 @@ class _SpanReader:
             self._completed += self._complete_skipped()
         except NoMessageInTime:
             raise self._timeout_error() from None
+        if contents is not None:
+            self._note_entry(TopicPosition(*contents.entry.message_id.position))
         entries = [] if contents is None else [contents]
         if not self._completed:
             return entries
@@ -142,6 +156,25 @@ class _SpanReader:
         due = [one for one in self._completed if first_position(one) < now]
         self._completed = [one for one in self._completed if first_position(one) > now]
         return [*sorted(due, key=first_position), *entries]
+
+    def _note_entry(self, entry: TopicPosition) -> None:
+        self._note_gap(entry)
+        if time.monotonic() >= self._ask_from:
+            self._ask_about_gap()
+        follows = entry._replace(entry_id=entry.entry_id + 1)
+        self._follows = follows if self._follows is None else max(self._follows, follows)  # one may come twice
+
+    def _note_gap(self, end: TopicPosition) -> None:
+        """Note if entries before this one did not come. Of the first entry, `FirstMessage` tells."""
+        if self._gap is None and self._follows is not None and self._follows < end:
+            self._gap = self._follows
+
+    def _ask_about_gap(self) -> None:
+        """Ask the broker if it has skipped messages, if some did not come."""
+        if self._gap is not None:
+            skipped = receiving_internals(self._reader).last_message().skipped_up_to
+            self._decide(GapSeen(self._gap, skipped))
+            self._gap, self._ask_from = None, time.monotonic() + GAP_PAUSE
 
     def _complete_skipped(self) -> Sequence[EntryContents]:
         """Feed the chart the skipped entries, and complete chunked messages. Both may be far ahead."""

@@ -17,6 +17,7 @@ from pulsar_actors.machines.spark_span import (
     EndReached,
     EntryUnreadable,
     FirstMessage,
+    GapSeen,
     MessageIncomplete,
     MessagesEnded,
     SkipsForgotten,
@@ -48,6 +49,8 @@ def losses(kind: Kind, event: Any) -> bool:
             return kind.moved is not None and kind.start == A and position.ledger_id > A.ledger_id
         case EntryUnreadable(position, read_up_to, _):
             return read_up_to <= position < kind.end
+        case GapSeen(start, skipped_up_to):
+            return not kind.is_compacted and skipped_up_to >= start[:2]
         case MessagesEnded(last, _):
             return not kind.is_compacted and kind.end == END and last != LAST[:2]
         case _:
@@ -60,6 +63,8 @@ def events(state: Any) -> Iterator[Any]:
         yield EntryUnreadable(position, read_up_to, "ChecksumMismatch")
         yield MessageIncomplete(IncompleteChunks(position[:2], "uuid", 1), read_up_to)
     yield SkipsForgotten(1000, A)
+    for skipped in (TOPIC_START, A, LAST, LATER):
+        yield GapSeen(A._replace(entry_id=2), skipped[:2])
     if state is State.STARTING:
         yield from map(FirstMessage, (A, LATER))
     if state is not State.FINISHED:
@@ -120,6 +125,10 @@ FAULTS = [
     fault(MessageIncomplete, GOING, "complete_message", {"does": "ignore"}, "about a message in chunks"),
     fault(MessageIncomplete, State.FINISHED, None, {"does": "complete_message"}, "after the end"),
     fault(SkipsForgotten, OPENING, "fail_on_forgotten", {"does": "ignore"}, "wrong about a loss"),
+    fault(GapSeen, GOING, None, {"guard": "never"}, "wrong about a loss", guard="may_have_gaps"),
+    fault(GapSeen, GOING, None, {"guard": "never"}, "wrong about a loss", guard="is_not_skipped"),
+    fault(GapSeen, GOING, "fail_on_skipped", {"does": "ignore"}, "wrong about a loss"),
+    fault(GapSeen, State.FINISHED, None, {"does": "fail_on_skipped"}, "after the end"),
     fault(EndReached, GOING, None, {"dest": None}, "does not end with its span"),
     fault(MessagesEnded, GOING, None, {"guard": "never"}, "wrong about a loss", guard="is_compacted"),
     fault(MessagesEnded, GOING, None, {"guard": "never"}, "wrong about a loss", guard="ends_with_ledger"),

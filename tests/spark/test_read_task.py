@@ -214,6 +214,34 @@ def test_missing_messages_fail_the_task_or_are_logged(part: Part, caplog: pytest
     assert message in caplog.text
 
 
+@pytest.mark.parametrize("sent_later", [0, 1, 4], ids=["at the end", "and beyond the end", "in the middle"])
+def test_messages_that_expire_while_they_are_read_fail_the_task_or_are_logged(
+    part: Part, broker: Broker, topic: str, sent_later: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A message TTL moves readers, too; here, an administrator does. The messages are still stored."""
+    for number in range(10):
+        part.raw.send(b"%d" % number)
+    end = at(part.behind, max(0, sent_later - 1))
+
+    def read(**options: str) -> Iterator[bytes]:
+        texts = {"service.url": broker.service_url, "topic": topic, "pulsar.reader.receiverQueueSize": "1", **options}
+        for contents in entries_in(Span(topic, TOPIC_START, end), ReadOptions.parse(texts, is_stream=False)):
+            yield from map(bytes, contents.payloads)
+
+    def interrupted(reading: Iterator[bytes]) -> list[bytes]:
+        begun = [next(reading), next(reading)]
+        broker.admin.skip_all(topic)
+        for _ in range(sent_later):
+            part.raw.send(b"later")
+        return [*begun, *reading]
+
+    with pytest.raises(PulsarException, match=r"the broker has skipped messages from \d+:\d up to \d+:9 while they"):
+        interrupted(read())
+    assert len(list(read())) == 10 + max(0, sent_later - 1), "all are read if nothing is skipped"
+    assert len(interrupted(read(failOnDataLoss="false"))) < 10
+    assert "the broker has skipped messages" in caplog.text
+
+
 def test_nothing_is_missing_before_the_beginning_of_a_ledger(part: Part) -> None:
     part.raw.send(b"a")
     assert part.read(TOPIC_START, TopicPosition(part.behind.ledger_id + 1, 0)) == [b"a"]
