@@ -18,8 +18,10 @@ from pulsar_actors.client.schema import StringSchema
 from pulsar_actors.exceptions import AlreadyClosed, Timeout
 from pulsar_actors.machines.incoming_entries import CorruptEntry
 from pulsar_actors.testing import Simulation
+from pulsar_actors.wire.message_id import MessageId as WireMessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetLastMessageId,
+    CommandGetLastMessageIdResponse,
     CommandLookupTopicResponse,
     CommandMessage,
     CommandSend,
@@ -152,6 +154,19 @@ def test_a_reader_waits_for_no_messages_that_have_expired_but_for_those_after_th
         reader.seek(MessageId.earliest)
         assert reader.has_message_available(), "a seek goes back to messages that are stored"
         assert read(reader, 1) == [b"0"]
+
+
+def test_a_reader_of_a_compacted_topic_has_messages_available_whose_ledgers_are_deleted(
+    client: Client, topic: str, broker: EmbeddedBroker
+) -> None:
+    """A broker says then that the reader is before the first entry of a later ledger."""
+    (last,) = sent(client, topic, b"a")
+    answer = CommandGetLastMessageIdResponse(
+        last_message_id=last.wire.to_data(), consumer_mark_delete_position=WireMessageId(99, -1).to_data()
+    )
+    with client.create_reader(topic, MessageId.earliest, receiver_queue_size=0, is_read_compacted=True) as reader:
+        broker.faults.on(CommandGetLastMessageId).answer(answer)
+        assert reader.has_message_available()
 
 
 def test_a_reader_waits_for_no_messages_of_partitions_that_have_expired(
