@@ -12,8 +12,8 @@ new transaction is aborted. So it is if there is the marker of a later batch: a 
 back when others have gone on.
 
 A message TTL may delete the marker while no driver runs, and so may an expiry of subscriptions, or an administrator.
-Then nobody knows if the batch is written. But a batch after the first one comes after a marker. So if a job has none at
-all, such a batch is refused. The first batch cannot be told from one that is new.
+Then nobody knows if the batch is written. If a job has no marker at all, a warning says so for any batch but the first.
+It is no error: a query may have written in another way before, and inside `foreachBatch` not each batch is written.
 
 **A task that runs again.** Its predecessor may have sent a part of the rows, and a transaction is aborted as a whole or
 not at all. So a task writes to the topic of attempts that it begins, before its first row. It does so with a producer
@@ -96,11 +96,9 @@ _BEGUN_BEFORE: Final = (
     "rows repeat in order and the topic has deduplication, idempotent=true lets tasks be repeated instead"
 )
 
-_MARKERS_LOST: Final = (
-    "it cannot be known if batch {batch} of {job} is written: {topic} has no marker of this batch, nor of an earlier "
-    "one. A message TTL or an expiry of subscriptions deletes markers, unless the topic has policies of its own. If no "
-    "batch before {batch} was written with exactlyOnce=true and this control topic, or if you have seen that this one "
-    "is not written, set firstExactlyOnceBatch={batch}"
+_NO_MARKERS: Final = (
+    "batch %d of %s is the first with a marker in %s, or those of earlier batches are lost; then rows may be written "
+    "twice. A message TTL and an expiry of subscriptions delete markers: see 'Exactly once' in docs/spark.md"
 )
 
 _NOT_COUNTED: Final = (
@@ -128,17 +126,10 @@ class ExactlyOnce(NamedTuple):
 
     All writers of a stream have the same, in whatever process.
     """
-    first_batch: int = 0
-    """The last batch that may be written without a marker of an earlier one."""
 
     @classmethod
     def checked(
-        cls,
-        topic: TopicName | None,
-        control: str | None,
-        timeout_ms: int | None,
-        stream: str | None,
-        first_batch: int | None,
+        cls, topic: TopicName | None, control: str | None, timeout_ms: int | None, stream: str | None
     ) -> "ExactlyOnce":
         """Check the options, and choose the control topic: one beside the topic."""
         if control is None:
@@ -155,8 +146,7 @@ class ExactlyOnce(NamedTuple):
         if name == topic:
             raise InvalidConfiguration("controlTopic is a topic for records of what is written, not for the rows")
         seconds = DEFAULT_TIMEOUT if timeout_ms is None else timeout_ms / 1000
-        digest = stream and sha256(stream.encode()).hexdigest()
-        return cls(str(name), timedelta(seconds=seconds), digest, first_batch or 0)
+        return cls(str(name), timedelta(seconds=seconds), stream and sha256(stream.encode()).hexdigest())
 
     def open(self, cluster: ClusterAccess) -> "BatchTransaction":
         """Open the transaction of a batch. The driver does so when it sends the tasks to the workers."""
@@ -187,7 +177,7 @@ class ExactlyOnce(NamedTuple):
     def _batch(
         self, transaction: TransactionId, control: ControlTopic, attempts: ControlTopic, opened: MessageId
     ) -> "BatchTransaction":
-        return BatchTransaction(transaction, self.timeout, control.topic, attempts.topic, opened, self.first_batch)
+        return BatchTransaction(transaction, self.timeout, control.topic, attempts.topic, opened)
 
     def _topics(self, client: Client) -> tuple[ControlTopic, ControlTopic]:
         """Return the control topic and that of attempts; of partitioned topics, the first partitions."""
@@ -206,8 +196,6 @@ class BatchTransaction(NamedTuple):
     attempts_topic: str
     opened_after: MessageId
     """The record of the attempts that the transaction is open: it comes before those of its tasks."""
-    first_batch: int
-    """As in `ExactlyOnce`."""
 
     def join(self, client: Client) -> SharedTransaction:
         """Take part in it."""
@@ -310,10 +298,8 @@ class _Commit:
     def commit_or_abort(self, transaction: Transaction) -> MessageId | None:
         """Commit, and return the id of the marker. If the batch is written already, abort, and return None."""
         marker, written = self._marker, self._last_written()
-        if written is None and self._may_repeat and marker.batch > self._batch.first_batch:
-            transaction.abort()
-            lost = _MARKERS_LOST.format(batch=marker.batch, job=marker.job, topic=self._batch.control_topic)
-            raise PulsarException(lost)
+        if written is None and self._may_repeat and marker.batch:
+            LOG.warning(_NO_MARKERS, marker.batch, marker.job, self._batch.control_topic)
         if self._is_written(written):
             transaction.abort()
             return None

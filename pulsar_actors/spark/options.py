@@ -54,7 +54,7 @@ _STREAMING: Final = (
 )  # fmt: skip
 _WRITING: Final = (
     "topic", "idempotent", "rowsRepeatInOrder", "sequenceColumn", "writerName", "exactlyOnce", "controlTopic",
-    "transactionTimeoutMs", "firstExactlyOnceBatch", "valueAs",
+    "transactionTimeoutMs", "valueAs",
 )  # fmt: skip
 
 DEFAULT_PREFIX: Final = "spark-pulsar"
@@ -278,18 +278,12 @@ def _record_format(texts: Mapping[str, str], topic: TopicName | None) -> str | N
 
 def _exactly_once(texts: Mapping[str, str], topic: TopicName | None) -> ExactlyOnce | None:
     control, timeout = texts.get("controltopic"), _count(texts, "transactionTimeoutMs", LONGEST_MS)
-    first_batch = _count(texts, "firstExactlyOnceBatch", _LARGEST_LONG)
     if not _flag(texts, "exactlyOnce", default=False):
-        for option, value in (
-            ("controlTopic", control),
-            ("transactionTimeoutMs", timeout),
-            ("firstExactlyOnceBatch", first_batch),
-        ):
+        for option, value in (("controlTopic", control), ("transactionTimeoutMs", timeout)):
             if value is not None:
                 raise InvalidConfiguration(f"{option} goes with exactlyOnce=true")
         return None
-    stream = texts.get("checkpointlocation") or texts.get("writername")
-    return ExactlyOnce.checked(topic, control, timeout, stream, first_batch)
+    return ExactlyOnce.checked(topic, control, timeout, texts.get("checkpointlocation") or texts.get("writername"))
 
 
 def check_names(options: Mapping[str, str]) -> None:

@@ -206,7 +206,6 @@ def test_options_show_no_secrets() -> None:
         (sink, {"rowsRepeatInOrder": "true"}, "rowsRepeatInOrder goes with idempotent=true"),
         (sink, {"writerName": "w"}, "writerName goes with idempotent=true or exactlyOnce=true"),
         (sink, {"controlTopic": "c"}, "controlTopic goes with exactlyOnce=true"),
-        (sink, {"firstExactlyOnceBatch": "3"}, "firstExactlyOnceBatch goes with exactlyOnce=true"),
         (sink, {"exactlyOnce": "true", "topic": "non-persistent://public/default/t"}, "needs persistent topics"),
         (sink, {"exactlyOnce": "true", "controlTopic": "t"}, "for records of what is written, not for the rows"),
         (sink, {"exactlyOnce": "true", "transactionTimeoutMs": "0"}, "takes a whole number from 1 on"),
