@@ -260,7 +260,8 @@ class Client(Closeable):
         topic
             `orders`, `tenant/namespace/orders`, or the complete name.
         producer_name = None
-            A name that no other producer of the topic has. By default the broker chooses one.
+            A name that no other producer of the topic has, and that does not end with `/chunks`. By default the broker
+            chooses one.
         schema = BytesSchema()
             Encodes the content of messages as bytes.
         initial_sequence_id = None

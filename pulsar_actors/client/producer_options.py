@@ -18,6 +18,7 @@ from pulsar_actors.client.message import Message
 from pulsar_actors.client.options import Options
 from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.exceptions import InvalidConfiguration
+from pulsar_actors.runtime.batch_builder import FIRST_CHUNKS
 
 __all__ = ["ProducerOptions"]
 
@@ -76,6 +77,11 @@ class ProducerOptions(Options):
         """Check each option, and those that must go together."""
         super().check_all()
         check.check_size(self, "topic", "producer_name", "properties")
+        if self.producer_name is not None and self.producer_name.endswith(FIRST_CHUNKS):
+            takes = (
+                f"no name that ends with {FIRST_CHUNKS!r}, as the first chunks of another producer's messages have one"
+            )
+            raise check.refusal_of("producer_name", self.producer_name, takes)
         if self.initial_sequence_id == -1:
             object.__setattr__(self, "initial_sequence_id", None)
         if self.batching_enabled and self.chunking_enabled:

@@ -384,6 +384,7 @@ FORBIDDEN: list[tuple[str, dict[str, Any]]] = [
     ("Client", {**CLIENT, "listener_name": TOO_LONG}),
     ("create_producer", {**PRODUCE, "topic": TOO_LONG}),
     ("create_producer", {**PRODUCE, "producer_name": TOO_LONG}),
+    ("create_producer", {**PRODUCE, "producer_name": "orders/chunks"}),
     ("create_producer", {**PRODUCE, "properties": PROPERTIES}),
     ("subscribe", {**SUBSCRIBE, "topic": ["a", TOO_LONG]}),
     ("subscribe", {**SUBSCRIBE, "subscription_name": TOO_LONG}),
