@@ -404,14 +404,14 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return [self._begin_epoch(self.trackers.negative_acks.request_all())]
 
     def redeliver_due(self, event: RedeliveryDue, now: float) -> Effects:
-        """Request the redelivery of due entries, and acknowledge the expired chunks of incomplete messages."""
+        """Request the redelivery of due entries, and acknowledge or give back the chunks of expired messages."""
         unacked, undecryptable = self.trackers.unacked_messages, self.trackers.undecryptable
-        nacked = self.trackers.negative_acks.take_due(now)
+        expired = self.trackers.chunks.expire(now)
+        nacked = [*self.trackers.negative_acks.take_due(now), *(one.position for one in expired.redeliver_later)]
         unread, held = ([], ()) if undecryptable is None else undecryptable.take_due(now)
         late = [*([] if unacked is None else unacked.take_due(now)), *unread]
         due = [*nacked, *late]
-        expired = self.trackers.chunks.expire(now)
-        acked = self._acknowledge(expired, self.generation, now)
+        acked = self._acknowledge(expired.acknowledge, self.generation, now)
         dead = self._dead_among(due)
         given_up = set(self._entries(one.message_id for one in dead))
         again = self._ask_again([entry for entry in due if entry not in given_up], now)

@@ -269,10 +269,14 @@ class IncomingEntries:
         if self._start.is_before(whole.message_id.position):
             self._chunks.take_chunks_of(whole.message_id)
             outcome.returned += last.messages
-        else:
-            self._deliver(
-                last._replace(message_id=whole.message_id, other_payload=whole.payload, parts=whole.parts), outcome
-            )
+            return
+        count = whole.redelivery_count
+        if self._dead_letters is not None:  # a higher count may be of chunks alone, which nobody has seen together
+            count = min(count, self._dead_letters.max_redeliver_count)
+        delivery = last._replace(
+            message_id=whole.message_id, other_payload=whole.payload, parts=whole.parts, redelivery_count=count
+        )
+        self._deliver(delivery, outcome)
 
     def _deliver(self, delivery: DeliveredEntry, outcome: IncomingOutcome) -> None:
         """Queue the entry, unless it was redelivered too often."""
@@ -309,4 +313,5 @@ def _chunk(delivery: DeliveredEntry, now_ms: int, set_aside: float) -> Chunk:
         (now_ms - metadata.publish_time) / 1000,
         delivery.entry.metadata,
         set_aside,
+        delivery.redelivery_count,
     )

@@ -109,11 +109,17 @@ def test_a_chunked_message_that_is_acknowledged_after_it_was_asked_for_again_is_
     assert acked(driven) == [0, 1, 2]
 
 
-def test_chunks_whose_message_is_never_finished_are_acknowledged_in_the_end() -> None:
-    driven = ready()
+@pytest.mark.parametrize("ordered", [False, True])
+def test_chunks_whose_message_is_never_finished_are_acknowledged_in_the_end(*, ordered: bool) -> None:
+    driven = ready(ordered=ordered)
     driven.receive(chunk(0, 0))
+    if not ordered:  # the broker may have the others for another consumer
+        driven.fire(RedeliveryDue)
+        assert asked_for(driven) == [0]
+        driven.receive(chunk(0, 0, count=1))
     assert driven.timers[RedeliveryDue].delay == 60.0
     driven.fire(RedeliveryDue)
+    assert asked_for(driven) == []
     assert driven.did(AcksHeld)
     driven.tell(AcksDue())
     assert [ack.message_id[0].entryId for ack in driven.said(CommandAck)] == [0]
@@ -587,6 +593,17 @@ def test_no_chunk_of_a_message_on_its_way_to_the_dead_letter_topic_is_asked_for_
     driven.fire(RedeliveryDue)
     assert driven.did(SendToDeadLetters)
     assert asked_for(driven) == []
+
+
+def test_a_message_whose_chunks_were_set_aside_often_is_handed_out_before_it_is_a_dead_letter() -> None:
+    driven = ready(max_redeliver_count=2)
+    driven.receive(chunk(0, 0), chunk(1, 1, count=9), chunk(2, 0, uuid="v", count=8), chunk(3, 1, uuid="v", count=9))
+    (handed,) = driven.did(QueueEntries)
+    assert [(one.message_id.entry_id, one.redelivery_count) for one in handed.entries] == [(1, 0), (3, 2)]
+    refused = tuple((one.message_id, one.redelivery_count) for one in handed.entries)
+    driven.tell(NegativeAcknowledge(driven.generation, refused))
+    driven.fire(RedeliveryDue)
+    assert [one.message_id.entry_id for one in driven.did(SendToDeadLetters)[0].entries] == [3]
 
 
 @pytest.mark.parametrize("how", ["acknowledged", "disconnected"])

@@ -108,6 +108,34 @@ def test_what_is_unfinished_for_too_long_is_acknowledged_unread(
     until(lambda: backlog() == 0)
 
 
+@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # the official one acknowledges the first chunks
+def test_a_message_arrives_whose_key_moves_to_a_consumer_that_joins_in_its_middle(
+    pulsar: Any, client: Any, topic: str, sender: RawProducer, backlog: Any
+) -> None:
+    options = {"consumer_type": pulsar.ConsumerType.KeyShared, "expire_time_of_incomplete_chunked_message_ms": 2000}
+    consumers = [client.subscribe(topic, "s", **options)]
+    for name in "abcdefgh":
+        sender.first(name, partition_key=name)
+    until(lambda: backlog() == 8)
+    consumers.append(client.subscribe(topic, "s", **options))
+    for name in "abcdefgh":
+        sender.second(name, partition_key=name)
+    got: list[list[bytes]] = [[], []]
+
+    def has_all() -> bool:
+        for consumer, those in zip(consumers, got, strict=True):
+            with contextlib.suppress(pulsar.Timeout):
+                message = consumer.receive(50)
+                those.append(message.data())
+                consumer.acknowledge(message)
+        return sum(map(len, got)) == 8
+
+    until(has_all)
+    assert sorted(got[0] + got[1]) == [b"aA", b"bB", b"cC", b"dD", b"eE", b"fF", b"gG", b"hH"]
+    assert got[1], "no key has moved"
+    until(lambda: backlog() == 0)
+
+
 @pytest.fixture
 def deduplicating(topic: str, admin: Admin) -> str:
     """A topic with deduplication."""

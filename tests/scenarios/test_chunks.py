@@ -2,16 +2,18 @@
 
 Some producers die while the chunks of a message are on their way, and nobody sends the rest. Their chunks take room and
 permits for a time, and no more: in the end the consumers have all whole messages, nothing is left on the subscription
-or in the memory of a consumer, and the permits add up. Only with `auto_ack_oldest_chunked_message_on_queue_full` whole
-messages may be lost.
+or in the memory of a consumer, and the permits add up. Consumers of a Key_Shared subscription come and go, also in the
+middle of messages. Only with `auto_ack_oldest_chunked_message_on_queue_full` whole messages may be lost.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
-from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.client.enums import ConsumerType, KeySharedMode
+from pulsar_actors.client.policies import ConsumerKeySharedPolicy
 from pulsar_actors.exceptions import PulsarException, Timeout
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
@@ -44,19 +46,24 @@ class Chunking:
         self.most = dice.below(4)
         self.may_lose = self.most > 0 and dice.happens(0.2)
         self.refuses = dice.happens(0.3)
+        self.joining = Dice(scene.world.seed, "joining")
+        self.keys = 1 + self.joining.below(3) if self.kind is ConsumerType.KeyShared else 0
+        self.keeps_order = not self.joining.happens(0.3)
         self.client = scene.client()
         self.sent: set[bytes] = set()
         self.received: Counter[bytes] = Counter()
         self.consumers: list[Consumer] = []
+        self.some_left = False
 
     def play(self) -> None:
         scene, dice, world = self.scene, self.dice, self.scene.world
         until = Troubles(scene, sets_clocks=False).until  # whether a chunk is old is seen by when it was published
         writers = [self._spawn(self._write, f"writer {number}") for number in range(1 + dice.below(3))]
         dying = [self._spawn(self._die_half_way, f"dying {number}") for number in range(dice.below(5))]
-        # One that joins a KeyShared subscription gets the rest of a message, but only when the other has given it up.
         several = self.kind in (ConsumerType.Shared, ConsumerType.Failover) and dice.happens(0.4)
         readers = [self._spawn(self._read, f"reader {number}") for number in range(1 + several)]
+        if self.keys:
+            readers += [self._spawn(self._join, f"joining {number}") for number in range(self.joining.below(3))]
         world.after(until + 5.0, scene.calm)
         world.run(
             until=lambda: scene.is_calm and all(each.ended for each in [*writers, *dying]), limit=until + PATIENCE
@@ -80,13 +87,16 @@ class Chunking:
         for number in range(1 + dice.below(10)):
             content = f"{name} {number} ".encode() + b"x" * (CHUNK * dice.below(6))
             self.sent.add(content)
-            sent.append(producer.send_async(content))
+            sent.append(producer.send_async(content, partition_key=self._key()))
             if dice.happens(0.3):
                 scene.sleep(10.0 ** (dice.chance() * 3 - 3))
         for future in sent:
             scene.world.block(future)
             future.result()
         producer.close()
+
+    def _key(self) -> str | None:
+        return f"key {self.joining.below(self.keys)}" if self.keys else None
 
     def _producer(self, client: Client, name: str) -> Any:
         return self.scene.insist(
@@ -108,7 +118,7 @@ class Chunking:
         producer = self._producer(client, name)
         content = f"{name} ".encode() + b"y" * (CHUNK * (2 + dice.below(10)))
         self.sent.add(content)
-        producer.send_async(content)
+        producer.send_async(content, partition_key=self._key())
         scene.sleep(5 * dice.chance() * CHANGEABLE.latency)
         scene.world.faults.cut()
         try:
@@ -116,11 +126,36 @@ class Chunking:
         except PulsarException as error:
             scene.world.note(f"{name}: {error!r}")
 
+    def _join(self, name: str) -> None:
+        """Read now and then for a while, and in the end until all is over."""
+        scene, dice = self.scene, Dice(self.scene.world.seed, name)
+        while not scene.is_calm:
+            scene.sleep(10.0 ** (dice.chance() * 3 - 2))
+            client = scene.client()
+            consumer = self._subscribe(client)
+            leaves = scene.world.now + 10.0 ** (dice.chance() * 3 - 2)
+            self._receive(consumer, dice, lambda leaves=leaves: scene.is_calm or scene.world.now > leaves)  # type: ignore[misc]
+            self.some_left = True
+            try:
+                client.close()
+            except PulsarException as error:
+                scene.world.note(f"{name}: {error!r}")
+        if dice.happens(0.5):
+            scene.sleep(EXPIRY * dice.chance())
+            self._read(name)
+
     def _read(self, name: str) -> None:
         scene, dice = self.scene, Dice(self.scene.world.seed, name)
-        consumer = subscribe(
-            scene,
-            self.client,
+        consumer = self._subscribe(self.client)
+        self.consumers.append(consumer)
+        self._receive(consumer, dice, lambda: scene.is_over, Dice(scene.world.seed, f"rests of {name}"))
+
+    def _subscribe(self, client: Client) -> Consumer:
+        policy = ConsumerKeySharedPolicy(KeySharedMode.AutoSplit, not self.keeps_order)
+        return subscribe(
+            self.scene,
+            client,
+            key_shared_policy=policy if self.keys else None,
             consumer_type=self.kind,
             receiver_queue_size=self.queue,
             max_pending_chunked_message=self.most,
@@ -128,10 +163,13 @@ class Chunking:
             expire_time_of_incomplete_chunked_message_ms=int(EXPIRY * 1000),
             negative_ack_redelivery_delay_ms=200,
         )
-        self.consumers.append(consumer)
-        rests = Dice(scene.world.seed, f"rests of {name}")
-        while not scene.is_over:
-            if rests.happens(0.02):
+
+    def _receive(
+        self, consumer: Consumer, dice: Dice, has_ended: Callable[[], bool], rests: Dice | None = None
+    ) -> None:
+        scene = self.scene
+        while not has_ended():
+            if rests is not None and rests.happens(0.02):
                 scene.sleep(2 * EXPIRY)  # the queue fills, maybe in the middle of a message
             try:
                 message = consumer.receive((30, 500)[dice.below(2)])
@@ -158,14 +196,15 @@ class Chunking:
         assert not made_up, f"received, and never sent: {made_up}"
         lost = stored - set(self.received)
         assert self.may_lose or not lost, f"stored as a whole, and never received: {lost}"
-        if not self.refuses and all(consumer.stats().reconnects == 0 for consumer in self.consumers):
+        are_undisturbed = all(consumer.stats().reconnects == 0 for consumer in self.consumers) and not self.some_left
+        if not self.refuses and are_undisturbed:
             repeated = [content for content, times in self.received.items() if times > 1]
             assert not repeated, f"came more than once, for no reason: {repeated}"
         for consumer in self.consumers:
             chunks = consumer._state.machine.messages.trackers.chunks
             # Others get what comes again then, and all that another active consumer leaves behind in its queue.
             others = self.kind is ConsumerType.Failover or consumer.stats().reconnects
-            if len(self.consumers) == 1 or not others:
+            if not self.some_left and (len(self.consumers) == 1 or not others):
                 assert not len(chunks._finished), "chunks of messages that are acknowledged or came again"
         check_permits(self.scene, self.consumers, prefetches=self.queue > 0)
 

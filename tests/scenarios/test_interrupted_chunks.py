@@ -1,13 +1,19 @@
 """A message in chunks whose producer is interrupted in the middle.
 
-If the producer is away for long, and comes back, the message arrives: consumers may have given up the first chunks. If
-it has died, a program that has always something to do, so that the broker is hardly ever allowed to send, gets past the
-chunks all the same.
+If the producer is away for long, and comes back, the message arrives: consumers may have given up the first chunks. It
+also arrives if consumers join and leave a Key_Shared subscription meanwhile, so that its key moves. If the producer has
+died, a program that has always something to do, so that the broker is hardly ever allowed to send, gets past the chunks
+all the same.
 """
+
+import math
+from typing import Any
 
 from pulsar_actors.broker.fault_rules import Action, CloseConnection, InterceptedCommand
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.enums import ConsumerType
+from pulsar_actors.client.consumer import Consumer
+from pulsar_actors.client.enums import ConsumerType, KeySharedMode
+from pulsar_actors.client.policies import ConsumerKeySharedPolicy
 from pulsar_actors.client.producer import Producer
 from pulsar_actors.exceptions import Timeout
 from pulsar_actors.machines.trackers.chunked_messages import CLOCKS_DIFFER
@@ -64,11 +70,17 @@ def interrupting(scene: Scene) -> None:
     world, dice = scene.world, Dice(scene.world.seed, "interrupted chunks")
     producer = chunking_producer(scene.client())
     kind = ConsumerType(dice.below(len(ConsumerType)))
-    consumer = subscribe(scene, scene.client(), consumer_type=kind, receiver_queue_size=(1, 2, 1000)[dice.below(3)])
+    queue = (1, 2, 1000)[dice.below(3)]
+    joining = Dice(world.seed, "joining")
+    policy = ConsumerKeySharedPolicy(KeySharedMode.AutoSplit, joining.happens(0.3))
+    options: dict[str, Any] = {"consumer_type": kind, "receiver_queue_size": queue}
+    if kind is ConsumerType.KeyShared:
+        options["key_shared_policy"] = policy
+    consumer = subscribe(scene, scene.client(), **options)
     received: list[bytes] = []
 
-    def receive() -> None:
-        while not scene.is_over:
+    def receive(consumer: Consumer, leaves: float = math.inf) -> None:
+        while not scene.is_over and world.now < leaves:
             try:
                 message = consumer.receive(500)
             except Timeout:
@@ -76,17 +88,27 @@ def interrupting(scene: Scene) -> None:
             received.append(message.data())
             consumer.acknowledge(message)
 
-    reader = world.spawn(receive, "reader")
+    def join() -> None:
+        client = scene.client()
+        scene.sleep(joining.chance() * away)
+        receive(subscribe(scene, client, **options), world.now + 3 * EXPIRY * joining.chance())
+        client.close()
+
+    readers = [world.spawn(lambda: receive(consumer), "reader")]
     away = (1.0, 25.0, 35.0, EXPIRY, 2 * EXPIRY)[dice.below(5)] + dice.chance()
+    if kind is ConsumerType.KeyShared:
+        readers += [world.spawn(join, f"joining {number}") for number in range(joining.below(3))]
     interrupt(scene, 1 + dice.below(5), away)
     contents = [b"%d " % number + b"x" * dice.below(6 * CHUNK) for number in range(1 + dice.below(3))]
-    futures = [producer.send_async(content) for content in contents]
+    keys = [f"key {joining.below(3)}" if kind is ConsumerType.KeyShared else None for _ in contents]
+    futures = [producer.send_async(content, partition_key=key) for content, key in zip(contents, keys, strict=True)]
     world.run(
         until=lambda: all(one.done() for one in futures) and len(set(received)) == len(contents), limit=away + PATIENCE
     )
     scene.is_over = True
-    world.run(until=lambda: reader.ended)
-    reader.result()
+    world.run(until=lambda: all(reader.ended for reader in readers))
+    for reader in readers:
+        reader.result()
     for future in futures:
         future.result()
     scene.end()

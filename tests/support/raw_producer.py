@@ -42,13 +42,13 @@ class RawProducer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._socket.close()
 
-    def first(self, name: str) -> None:
+    def first(self, name: str, **said: Any) -> None:
         """Send the first half of a message."""
-        self._chunk(name, 0, name.lower())
+        self._chunk(name, 0, name.lower(), **said)
 
-    def second(self, name: str) -> None:
+    def second(self, name: str, **said: Any) -> None:
         """Send the second half of a message."""
-        self._chunk(name, 1, name.upper())
+        self._chunk(name, 1, name.upper(), **said)
 
     def send(self, payload: bytes, *, is_chunk: bool = False, **said: Any) -> None:
         """Send one entry with this metadata, true or not."""
@@ -60,9 +60,9 @@ class RawProducer:
         self._sent += 1
         self._await(CommandSendReceipt)
 
-    def _chunk(self, uuid: str, chunk_id: int, text: str) -> None:
+    def _chunk(self, uuid: str, chunk_id: int, text: str, **said: Any) -> None:
         sizes = {"num_chunks_from_msg": 2, "total_chunk_msg_size": 2 * len(text)}
-        self.send(text.encode(), is_chunk=True, uuid=uuid, chunk_id=chunk_id, **sizes)
+        self.send(text.encode(), is_chunk=True, uuid=uuid, chunk_id=chunk_id, **sizes, **said)
 
     def _ask(self, command: Message, answer: type[Message]) -> None:
         self._socket.sendall(encode_command(command))

@@ -11,10 +11,10 @@ unless something was lost or sent twice:
 - a chunk that is here already is dropped. If it is another entry than before, the producer sent it twice, and the
   second entry is acknowledged. If it is the same entry, the broker sent it twice, and nothing needs to be done;
 - a chunk that comes too early shows that one is missing. The chunks that are here are dropped, and are redelivered
-  later. But if the message is older than `expiry`, they are acknowledged and the message is lost: its producer will not
-  send the missing chunk any more. In an ordered subscription they are acknowledged at once: everything unacknowledged
-  comes in order there, so the missing chunk is before the start, or was acknowledged. In both cases there is one
-  exception, a message whose first chunks were dropped here: they will be redelivered.
+  later. But if the message is older than `expiry`, they are acknowledged at last and the message is lost: its producer
+  will not send the missing chunk any more. In an ordered subscription they are acknowledged at once: everything
+  unacknowledged comes in order there, so the missing chunk is before the start, or was acknowledged. In both cases
+  there is one exception, a message whose first chunks were dropped here: they will be redelivered.
 
 An incomplete message must not stay for ever. It expires if no chunk of it comes for `expiry` seconds (0: never), as its
 producer may have died. Two observations show that none comes: the broker has had permits for so long without a break,
@@ -23,11 +23,19 @@ that is slow, or rests, lets the queue fill, often in the middle of a message, a
 (`pause`). Entries are dated by the clocks of their producers, which may be ahead of ours by `CLOCKS_DIFFER`. A chunk
 that comes again in a redelivery of everything makes its message no younger.
 
+The chunks of a message that expires are acknowledged in an ordered subscription. In others, the broker may hold back
+the next chunk: its key belongs to a consumer that has joined in the middle of the message, and Key_Shared waits until
+this consumer has no entry of that key any more; or this consumer has too many unacknowledged messages. So all chunks
+are given back first, by a redelivery at once. They are acknowledged when the message expires here a second time. A
+chunk without a beginning is acknowledged when it is old and has come here for twice `expiry`, because another consumer
+may wait for so long before it gives the beginning back. The counts of the broker cannot tell how often a message was
+given back: they also rise when a program refuses it. So each consumer remembers what it gave back (`_given_back`).
+
 No more than `max_pending` messages are kept (0: no limit). When there is no room, the *new* message is refused and
 redelivered later. Dropping the oldest instead could go on without end: with more than `max_pending` messages
 interleaved, each would be dropped before its last chunk came. The one that has had no chunk for longest is dropped in
 two cases only: with `auto_ack_oldest`, by which the user accepts its loss, and if no chunk of it comes for
-`STALLED_AFTER` seconds.
+`STALLED_AFTER` seconds. Then it is redelivered and not lost, so these are seconds of any kind, also without permits.
 
 Many messages may stay incomplete at once. After a lost connection a producer sends again all that has no receipt. On a
 topic with deduplication the broker drops the last chunk of each message that it has, and only that one. What it stores
@@ -55,6 +63,7 @@ from itertools import chain
 
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.machines.trackers.entry_map import LONGEST_WAIT, EntryKey, EntryMap
+from pulsar_actors.machines.trackers.negative_acks_tracker import SHORTEST_SET_ASIDE
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
@@ -78,6 +87,12 @@ LONG_AGO = -math.inf
 CLOCKS_DIFFER = 300.0
 """The clock of a producer may be ahead of ours by so many seconds, which is what Kerberos takes."""
 
+STRAY_RETURNS = 2
+"""A chunk without a beginning is redelivered for so many times the expiry before it may be acknowledged."""
+
+NOTED_FOR = 10
+"""The consumer remembers at least for so many times the expiry that it gave a message back."""
+
 
 class Chunk(NamedTuple):
     """One chunk of two or more, from its metadata; `age` is in seconds since it was published.
@@ -96,6 +111,7 @@ class Chunk(NamedTuple):
     age: float = 0.0
     metadata: MessageMetadata | None = None
     set_aside: float = 0.0
+    redelivery_count: int = 0
 
     @property
     def is_encrypted(self) -> bool:
@@ -121,12 +137,14 @@ class Chunk(NamedTuple):
 class AssembledMessage(NamedTuple):
     """A complete message; its id is that of its last chunk, with that of its first.
 
-    If any chunk is encrypted, `parts` has the metadata and payload of each instead of `payload`.
+    If any chunk is encrypted, `parts` has the metadata and payload of each instead of `payload`. The redelivery count
+    is the lowest of those of the chunks: some were also redelivered without the others.
     """
 
     message_id: MessageId
     payload: bytes
     parts: tuple[tuple[MessageMetadata, bytes], ...] = ()
+    redelivery_count: int = 0
 
 
 @dataclass(slots=True)
@@ -194,8 +212,8 @@ class ChunkedMessages:
     """The incomplete chunked messages of one consumer, and the chunks of complete ones. Times are monotonic."""
 
     __slots__ = (
-        "_dropped", "_finished", "_former", "_overtaken", "_pending", "_permits_since", "_published", "auto_ack_oldest",
-        "expiry", "max_pending", "max_size", "ordered",
+        "_dropped", "_finished", "_former", "_given_back", "_overtaken", "_pending", "_permits_since", "_published",
+        "auto_ack_oldest", "expiry", "max_pending", "max_size", "ordered",
     )  # fmt: skip
 
     def __init__(
@@ -217,6 +235,7 @@ class ChunkedMessages:
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
         self._overtaken: OrderedDict[str, _Pending] = OrderedDict()  # without their payloads
         self._dropped: dict[EntryKey, _Dropped] = {}  # by their first chunks
+        self._given_back: dict[EntryKey | str, float] = {}  # by first chunk, or by uuid without a beginning; since when
         self._finished: EntryMap[tuple[EntryKey, ...]] = EntryMap()
         self._former: dict[EntryKey, tuple[EntryKey, ...]] = {}  # acknowledged in transactions, or redelivered
         self._permits_since = self._published = LONG_AGO
@@ -386,14 +405,43 @@ class ChunkedMessages:
         ids = [chunk.message_id] if pending is None else [*pending.ids, chunk.message_id]
         expected = [first for first in self._dropped_before(chunk) if self._is_expected(self._dropped[first], now)]
         will_come = expected or (pending is not None and self._comes_one_by_one(pending, now))
-        if not will_come and (self.ordered or (self.expiry and chunk.age > self.expiry)):
+        if not will_come and self._gives_up(chunk, pending, now):
             if pending is not None:
                 self._take(chunk.uuid)
             return ChunkOutcome(acknowledge=ids)
+        if pending is None:  # it must come again before a message expires that has begun meanwhile
+            due = min(due, now + SHORTEST_SET_ASIDE)
         due = max((self._dropped[first].due for first in expected if self._dropped[first].due > now), default=due)
         if pending is not None:
             self._drop(chunk.uuid, now, due)
         return ChunkOutcome(redeliver_later=ids, due=due)
+
+    def _gives_up(self, chunk: Chunk, pending: _Pending | None, now: float) -> bool:
+        """Return whether to acknowledge a chunk that lacks the one before it, and what is here of its message."""
+        if self.ordered:
+            return True
+        if pending is None:
+            returned = self._was_given_back(chunk.uuid, now, STRAY_RETURNS * self.expiry)
+        else:
+            returned = self._was_given_back(pending.ids[0].position, now) or pending.dropped is not None
+        return returned and 0 < self.expiry < chunk.age
+
+    def _was_given_back(self, message: EntryKey | str, now: float, seconds: float = 0.0) -> bool:
+        """Return whether a message was given back here so many seconds ago. If it never was, note that it is now.
+
+        If too many are noted, it is not, and comes again until there is room. If each took the place of another, all
+        might come again for ever.
+        """
+        since = self._given_back.get(message)
+        if since is not None:
+            return since + seconds <= now
+        if len(self._given_back) == KEPT:
+            oldest = next(iter(self._given_back))
+            if now < self._given_back[oldest] + NOTED_FOR * self.expiry:
+                return False
+            del self._given_back[oldest]
+        self._given_back[message] = now
+        return False
 
     def came_up_to(self, entry: EntryKey) -> bool:
         """Forget the dropped messages that did not come again before an entry. Return whether there were any.
@@ -435,11 +483,14 @@ class ChunkedMessages:
         first, last = pending.ids[0], pending.ids[-1]
         message_id = MessageId(last.ledger_id, last.entry_id, last.partition, first_chunk=first)
         self._finished.put(message_id.position, tuple(one.position for one in pending.ids))
+        self._given_back.pop(first.position, None)
+        self._given_back.pop(chunk.uuid, None)
         chunks = pending.chunks
+        count = min(one.redelivery_count for one in chunks)
         if any(one.is_encrypted for one in chunks):
             parts = tuple((one.metadata, one.payload) for one in chunks if one.metadata is not None)
-            return AssembledMessage(message_id, b"", parts)
-        return AssembledMessage(message_id, b"".join([one.payload for one in chunks]))
+            return AssembledMessage(message_id, b"", parts, count)
+        return AssembledMessage(message_id, b"".join([one.payload for one in chunks]), redelivery_count=count)
 
     def chunks_of(self, message_id: MessageId) -> tuple[EntryKey, ...]:
         """Return the entries of a message; of a chunked one that was not assembled here, the two that its id names."""
@@ -521,13 +572,19 @@ class ChunkedMessages:
         self._permits_since = now
         return bool(self._pending or self._overtaken)
 
-    def expire(self, now: float) -> list[MessageId]:
-        """Drop messages that have been incomplete for too long, and return their chunks, to be acknowledged."""
-        expired: list[MessageId] = []
+    def expire(self, now: float) -> ChunkOutcome:
+        """Drop messages that have been incomplete for too long, and return the outcome of their chunks."""
+        outcome = ChunkOutcome(permits=0, due=now)
         for incomplete in (self._pending, self._overtaken):
             while incomplete and self._over_at(next(iter(incomplete.values())).latest, self.expiry) <= now:
-                expired += incomplete.popitem(last=False)[1].ids
-        return expired
+                uuid, pending = incomplete.popitem(last=False)
+                if self.ordered or self._was_given_back(pending.ids[0].position, now):
+                    outcome.acknowledge += pending.ids
+                else:
+                    outcome.redeliver_later += pending.ids
+                    dropped = _Dropped(uuid, now, keeps_room=pending.keeps_room)
+                    self._remember(pending.ids[0].position, dropped, now)
+        return outcome
 
     def next_expiry(self) -> float | None:
         """Return the time at which the oldest incomplete message expires."""
@@ -565,5 +622,6 @@ class ChunkedMessages:
         self._pending.clear()
         self._overtaken.clear()
         self._dropped.clear()
+        self._given_back.clear()
         self._finished.clear()
         self._former.clear()

@@ -32,6 +32,12 @@ def add(chunks: ChunkedMessages, *parts: Chunk) -> ChunkOutcome:
     return [chunks.add(part, 0.0) for part in parts][-1]
 
 
+def expired(chunks: ChunkedMessages, now: float) -> list[MessageId]:
+    """Return the chunks of messages that expire, whether they are given back or acknowledged."""
+    outcome = chunks.expire(now)
+    return [*outcome.acknowledge, *outcome.redeliver_later]
+
+
 @given(st.lists(st.sampled_from("abc"), min_size=9, max_size=9).filter(lambda order: min(map(order.count, "abc")) > 1))
 def test_interleaved_messages_come_out_whole(order: list[str]) -> None:
     chunks, seen = assembly(), {uuid: order.count(uuid) for uuid in order}
@@ -99,8 +105,8 @@ def test_an_overtaken_message_is_complete_when_its_chunks_have_come_again(*, ord
 def test_an_overtaken_message_of_which_nothing_comes_any_more_expires_like_others() -> None:
     chunks = with_overtaken()
     assert chunks.next_expiry() == 61.0
-    assert chunks.expire(61.0) == [at(0), at(1)]
-    assert chunks.expire(65.0) == [at(2), at(3), at(4), at(5)]
+    assert expired(chunks, 61.0) == [at(0), at(1)]
+    assert expired(chunks, 65.0) == [at(2), at(3), at(4), at(5)]
     assert chunks.next_expiry() is None
 
 
@@ -108,14 +114,14 @@ def test_no_message_expires_before_the_broker_has_had_permits_for_long_without_a
     chunks = with_overtaken()
     chunks.pause()
     assert chunks.next_expiry() is None
-    assert chunks.expire(1e6) == []
+    assert expired(chunks, 1e6) == []
     assert chunks.resume(1010.0)
     assert not chunks.resume(1020.0)
     assert chunks.next_expiry() == 1070.0
     chunks.pause()
     chunks.resume(1069.0)
-    assert chunks.expire(1128.0) == []
-    assert chunks.expire(1129.0) == [at(entry) for entry in (2, 3, 4, 5, 0, 1)]
+    assert expired(chunks, 1128.0) == []
+    assert expired(chunks, 1129.0) == [at(entry) for entry in (2, 3, 4, 5, 0, 1)]
 
 
 def test_what_was_dropped_is_expected_while_no_chunk_can_come() -> None:
@@ -125,7 +131,9 @@ def test_what_was_dropped_is_expected_while_no_chunk_can_come() -> None:
     full.pause()
     full.resume(1000.0)
     assert full.add(chunk(2, 1, age=999.0), 1060.0) == ChunkOutcome(redeliver_later=[at(2)])
-    assert full.add(chunk(2, 1, age=999.0), 1060.1) == ChunkOutcome(acknowledge=[at(2)])
+    assert full.add(chunk(2, 1, age=999.0), 1060.1) == ChunkOutcome(redeliver_later=[at(2)]), "now it has no beginning"
+    assert full.add(chunk(2, 1, age=999.0), 1180.0) == ChunkOutcome(redeliver_later=[at(2)])
+    assert full.add(chunk(2, 1, age=999.0), 1180.1) == ChunkOutcome(acknowledge=[at(2)])
 
 
 def without_permits() -> ChunkedMessages:
@@ -140,10 +148,10 @@ def test_without_permits_a_message_expires_when_later_entries_come_and_the_clock
     chunks = without_permits()
     latest = 1000.0 + 60.0 + CLOCKS_DIFFER
     assert not chunks.note_entry(2000.0 - latest, 2000.0)
-    assert chunks.expire(2000.0) == []
+    assert expired(chunks, 2000.0) == []
     assert chunks.note_entry(2000.0 - latest - 0.1, 2000.0)
     assert chunks.next_expiry() == 1060.0
-    assert chunks.expire(2000.0) == [at(0)]
+    assert expired(chunks, 2000.0) == [at(0)]
 
 
 def test_of_an_entry_from_the_future_nothing_follows() -> None:
@@ -155,13 +163,13 @@ def test_of_an_entry_from_the_future_nothing_follows() -> None:
 def test_a_message_whose_chunks_take_long_expires_when_none_has_come_for_long() -> None:
     chunks = assembly()
     for part in range(3):
-        assert chunks.expire(50.0 * part) == []
+        assert expired(chunks, 50.0 * part) == []
         outcome = chunks.add(chunk(part, part), 50.0 * part)
     assert outcome.assembled is not None
     for part in range(2):
         chunks.add(chunk(10 + part, part), 200.0 + 50.0 * part)
     assert chunks.next_expiry() == 310.0
-    assert chunks.expire(310.0) == [at(10), at(11)]
+    assert expired(chunks, 310.0) == [at(10), at(11)]
 
 
 def test_of_several_messages_the_one_expires_first_to_which_no_chunk_has_come_for_longest() -> None:
@@ -170,7 +178,7 @@ def test_of_several_messages_the_one_expires_first_to_which_no_chunk_has_come_fo
     chunks.add(chunk(1, 0, "b"), 10.0)
     chunks.add(chunk(2, 1, "a"), 50.0)
     assert chunks.next_expiry() == 70.0
-    assert chunks.expire(70.0) == [at(1)]
+    assert expired(chunks, 70.0) == [at(1)]
 
 
 def come_again(chunks: ChunkedMessages, come: dict[float, Chunk]) -> ChunkOutcome:
@@ -182,9 +190,9 @@ def come_again(chunks: ChunkedMessages, come: dict[float, Chunk]) -> ChunkOutcom
             break
         now, one = min(due)
         due.remove((now, one))
-        expired = chunks.expire(now)
+        over = expired(chunks, now)
         outcome = chunks.add(here[one], now)
-        assert not {*expired, *outcome.acknowledge} & {*here}
+        assert not {*over, *outcome.acknowledge} & {*here}
         due += ((outcome.due, again) for again in outcome.redeliver_later if again in here)
     return outcome
 
@@ -217,7 +225,7 @@ def test_a_message_that_was_overtaken_after_it_had_been_set_aside_is_given_its_t
 
 
 def test_a_message_that_keeps_its_room_still_does_so_after_it_was_refused() -> None:
-    chunks = with_overtaken()
+    chunks = with_overtaken(ordered=True)
     again = [of_producer(0, 0, 0), of_producer(1, 1, 0), of_producer(6, 2, 0)]
     add(chunks, again[2], chunk(7, 0, "x"), of_producer(8, 0, 0, "y"))
     assert add(chunks, again[0]).redeliver_later == [at(0)], "there is no room"
@@ -286,10 +294,111 @@ def test_a_chunk_that_comes_too_early_drops_the_message() -> None:
     assert add(chunks, chunk(0, 0), chunk(1, 1), chunk(2, 2)).assembled is not None
 
 
-def test_a_chunk_without_a_beginning_is_given_up_when_it_is_old() -> None:
-    assert add(assembly(), chunk(1, 1, age=61.0)) == ChunkOutcome(acknowledge=[at(1)])
-    assert add(assembly(), chunk(0, 0), chunk(2, 2, age=61.0)) == ChunkOutcome(acknowledge=[at(0), at(2)])
-    assert add(assembly(expiry=0), chunk(1, 1, age=61.0)) == ChunkOutcome(redeliver_later=[at(1)])
+@pytest.mark.parametrize(("age", "expiry", "gives_up"), [(61.0, 60.0, True), (59.0, 60.0, False), (999.0, 0, False)])
+def test_a_chunk_without_a_beginning_is_given_up_when_it_is_old_and_others_had_time_to_give_the_beginning_back(
+    age: float, expiry: float, *, gives_up: bool
+) -> None:
+    chunks, stray = assembly(expiry=expiry), chunk(1, 1, age=age)
+    for now in (0.0, 60.0, 119.0):
+        assert chunks.add(stray, now).redeliver_later == [at(1)]
+    assert chunks.add(stray, 120.0).acknowledge == ([at(1)] if gives_up else [])
+
+
+def test_an_old_message_of_which_a_chunk_is_missing_comes_again_once_before_it_is_given_up() -> None:
+    chunks, parts = assembly(), (chunk(0, 0), chunk(2, 2, age=61.0))
+    assert add(chunks, *parts) == ChunkOutcome(redeliver_later=[at(0), at(2)])
+    assert add(chunks, *parts) == ChunkOutcome(redeliver_later=[at(0), at(2)]), "one by one"
+    assert add(chunks, *parts) == ChunkOutcome(acknowledge=[at(0), at(2)])
+
+
+def test_an_old_message_of_which_a_chunk_is_missing_does_not_go_from_one_consumer_to_the_next_for_ever() -> None:
+    chunks, parts = assembly(), (chunk(0, 0), chunk(2, 2, age=61.0))
+    assert add(chunks, *parts).redeliver_later == [at(0), at(2)]
+    chunks.add(chunk(8, 0, "b"), 999.0)  # others had it meanwhile
+    chunks.add(chunk(10, 2, "b"), 999.0)
+    chunks.add(parts[0], 1000.0)
+    assert chunks.add(parts[1], 1000.0).acknowledge == [at(0), at(2)]
+
+
+def test_a_message_that_expires_is_given_back_once_and_then_acknowledged() -> None:
+    chunks = assembly()
+    for part in (0, 1):
+        chunks.add(chunk(part, part), 0.0)
+    assert chunks.expire(60.0) == ChunkOutcome(permits=0, redeliver_later=[at(0), at(1)])
+    for part in (0, 1):
+        chunks.add(chunk(part, part), 61.0)
+    assert chunks.expire(121.0) == ChunkOutcome(permits=0, acknowledge=[at(0), at(1)])
+
+
+def test_a_message_that_expires_in_order_is_acknowledged_at_once() -> None:
+    chunks = assembly(ordered=True)
+    chunks.add(chunk(0, 0), 0.0)
+    assert chunks.expire(60.0) == ChunkOutcome(permits=0, acknowledge=[at(0)])
+
+
+def test_a_message_that_was_given_back_and_came_out_whole_is_given_back_again_after_it_was_refused() -> None:
+    chunks = assembly()
+    chunks.add(chunk(0, 0), 0.0)
+    chunks.expire(60.0)
+    chunks.add(chunk(1, 1), 60.0)
+    whole = [chunks.add(chunk(part, part), 70.0) for part in range(3)][-1].assembled
+    assert whole is not None
+    redelivered(chunks, whole.message_id)
+    chunks.add(chunk(0, 0), 999.0)
+    assert chunks.expire(2000.0).redeliver_later == [at(0)]
+
+
+def test_what_was_given_back_before_a_seek_is_given_back_again() -> None:
+    chunks = assembly()
+    chunks.add(chunk(0, 0), 0.0)
+    chunks.expire(60.0)
+    chunks.clear()
+    chunks.add(chunk(0, 0), 70.0)
+    assert chunks.expire(130.0).redeliver_later == [at(0)]
+
+
+def test_a_message_that_was_given_back_may_come_again_one_by_one() -> None:
+    chunks = assembly()
+    chunks.add(chunk(0, 0), 0.0)
+    chunks.expire(60.0)
+    chunks.add(chunk(0, 0), 61.0)
+    assert chunks.add(chunk(2, 2, age=999.0), 61.0).redeliver_later == [at(0), at(2)]
+    for part in (0, 1):
+        chunks.add(chunk(part, part), 62.0)
+    assert chunks.add(chunk(2, 2, age=999.0), 62.0).assembled is not None
+
+
+def test_a_chunk_that_came_before_its_beginning_comes_again_before_the_message_expires() -> None:
+    chunks = assembly()
+    early = chunks.add(chunk(2, 2, age=999.0)._replace(set_aside=60.0), 0.0)
+    for part in (0, 1):
+        chunks.add(chunk(part, part), 0.1)
+    assert early.redeliver_later == [at(2)]
+    assert early.due < 60.0
+    assert chunks.add(chunk(2, 2, age=999.0), early.due).assembled is not None
+    assert chunks.add(chunk(2, 2, age=999.0), 999.0).redeliver_later == [at(2)], "it was refused, and comes first again"
+
+
+@pytest.mark.parametrize("messages", [1, 3 * KEPT])
+def test_however_many_chunks_have_no_beginning_all_are_given_up_in_the_end(messages: int) -> None:
+    chunks = assembly()
+    strays = {at(one): chunk(one, 1, str(one % messages), age=999.0) for one in range(3 * KEPT)}
+    now = 0.0
+    while strays and now < 10_000.0:
+        outcomes = [chunks.add(stray, now) for stray in strays.values()]
+        assert len(chunks._given_back) <= KEPT
+        for one in (one for outcome in outcomes for one in outcome.acknowledge):
+            del strays[one]
+        now += 60.0
+    assert now == (180.0 if messages == 1 else 1380.0)
+
+
+def test_the_redelivery_count_of_a_message_is_the_lowest_of_its_chunks() -> None:
+    whole = add(
+        assembly(), *(chunk(part, part)._replace(redelivery_count=(7, 3, 5)[part]) for part in range(3))
+    ).assembled
+    assert whole is not None
+    assert whole.redelivery_count == 3
 
 
 def test_an_old_chunk_whose_beginning_will_come_again_is_not_given_up() -> None:
@@ -297,9 +406,8 @@ def test_an_old_chunk_whose_beginning_will_come_again_is_not_given_up() -> None:
     chunks.add(chunk(0, 0), 0.0)
     chunks.drop_unfinished(is_lost=True)
     assert add(chunks, chunk(1, 1, age=999.0)) == ChunkOutcome(redeliver_later=[at(1)])
-    assert chunks.add(chunk(1, 1, age=999.0), 61.0) == ChunkOutcome(acknowledge=[at(1)]), "it did not come"
-    chunks.clear()
-    assert add(chunks, chunk(1, 1, age=999.0)) == ChunkOutcome(acknowledge=[at(1)]), "a seek left it behind"
+    assert chunks.add(chunk(1, 1, age=999.0), 61.0) == ChunkOutcome(redeliver_later=[at(1)]), "it did not come"
+    assert chunks.add(chunk(1, 1, age=999.0), 181.0) == ChunkOutcome(acknowledge=[at(1)])
 
 
 def test_an_older_message_with_the_same_uuid_comes_out_whole_and_so_does_the_newer_one() -> None:
@@ -332,7 +440,7 @@ def test_two_incomplete_messages_with_one_uuid_are_not_dropped_for_each_other_fo
         for entry in (0, 2):  # the last chunk of neither will ever come
             outcomes = [chunks.add(chunk(entry + part, part, age=100.0), 10.0 * again) for part in (0, 1)]
             given_up += [one for outcome in outcomes for one in outcome.acknowledge]
-        given_up += chunks.expire(10.0 * again)
+        given_up += chunks.expire(10.0 * again).acknowledge
     assert {at(0), at(1)} <= set(given_up)
 
 
@@ -492,11 +600,11 @@ def test_what_is_unfinished_expires() -> None:
     assert chunks.next_expiry() is None
     chunks.add(chunk(0, 0, "a"), 0.0)
     chunks.add(chunk(1, 0, "b"), 30.0)
-    assert chunks.expire(59.0) == []
-    assert chunks.expire(60.0) == [at(0)]
+    assert expired(chunks, 59.0) == []
+    assert expired(chunks, 60.0) == [at(0)]
     assert chunks.next_expiry() == 90.0
     chunks.clear()
-    assert chunks.expire(999.0) == []
+    assert expired(chunks, 999.0) == []
 
 
 @pytest.mark.parametrize("expiry", [-1.0, math.nan, math.inf])
