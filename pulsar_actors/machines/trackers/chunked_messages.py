@@ -341,7 +341,7 @@ class ChunkedMessages:
             del self._pending[uuid]
             outcome.acknowledge += oldest.ids
         elif not self._give_up_overtaken(chunk, outcome):
-            if now <= self._over_at(oldest.latest, STALLED_AFTER):
+            if now <= oldest.latest + STALLED_AFTER:
                 return False
             self._drop(uuid, now, outcome.due)
             outcome.redeliver_later += oldest.ids

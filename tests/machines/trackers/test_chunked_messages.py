@@ -586,6 +586,15 @@ def test_the_oldest_leaves_its_place_when_nothing_comes_of_it() -> None:
     assert chunks.add(chunk(3, 2, "a", age=999.0), 92.0) == ChunkOutcome(redeliver_later=[at(3)])
 
 
+def test_the_oldest_leaves_its_place_however_often_the_broker_has_no_permits() -> None:
+    chunks = assembly(max_pending=1)
+    chunks.add(chunk(0, 0, "a"), 0.0)
+    chunks.pause()
+    chunks.resume(50.0)
+    assert chunks.add(chunk(1, 0, "b"), 60.0).redeliver_later == [at(1)]
+    assert chunks.add(chunk(1, 0, "b"), 60.1).redeliver_later == [at(0)]
+
+
 def test_of_what_was_dropped_no_more_is_remembered_than_may_still_come() -> None:
     chunks = assembly(max_pending=1)
     chunks.add(chunk(0, 0, "a"), 0.0)
