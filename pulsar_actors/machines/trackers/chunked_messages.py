@@ -382,9 +382,15 @@ class ChunkedMessages:
 
     def _remember(self, first: EntryKey, dropped: _Dropped, now: float) -> None:
         """Remember a dropped message, and forget those that nobody waits for any longer."""
+        self._put_dropped(first, dropped)
+        while self._dropped and not self._is_expected(self._dropped[next(iter(self._dropped))], now):
+            del self._dropped[next(iter(self._dropped))]
+
+    def _put_dropped(self, first: EntryKey, dropped: _Dropped) -> None:
+        """Remember a dropped message. Where other consumers may get such messages, keep no more than `KEPT`."""
         self._dropped.pop(first, None)
         self._dropped[first] = dropped
-        while self._dropped and not self._is_expected(self._dropped[next(iter(self._dropped))], now):
+        if not self.ordered and len(self._dropped) > KEPT:
             del self._dropped[next(iter(self._dropped))]
 
     def _is_expected(self, dropped: _Dropped, now: float) -> bool:
@@ -611,7 +617,7 @@ class ChunkedMessages:
         for uuid, pending in self._all_incomplete():
             known = 0 if is_lost else max(pending.known, len(pending.ids))
             dropped = _Dropped(uuid, pending.latest, known, keeps_room=pending.keeps_room)
-            self._dropped[pending.ids[0].position] = dropped
+            self._put_dropped(pending.ids[0].position, dropped)
         self._pending.clear()
         self._overtaken.clear()
         if self.ordered:

@@ -595,6 +595,21 @@ def test_the_oldest_leaves_its_place_however_often_the_broker_has_no_permits() -
     assert chunks.add(chunk(1, 0, "b"), 60.1).redeliver_later == [at(0)]
 
 
+@pytest.mark.parametrize("expiry", [60.0, 0])
+def test_of_messages_that_others_may_get_after_a_reconnect_no_more_are_remembered_than_a_thousand(
+    expiry: float,
+) -> None:
+    chunks = assembly(expiry=expiry)
+    for one in range(KEPT + 10):
+        chunks.add(chunk(one, 0, str(one)), float(one))
+        chunks.drop_unfinished(is_lost=True)
+    assert len(chunks._dropped) == KEPT
+    in_order = assembly(expiry=expiry, ordered=True, max_pending=0)
+    add(in_order, *(chunk(one, 0, str(one)) for one in range(KEPT + 10)))
+    in_order.drop_unfinished(is_lost=True)
+    assert in_order.is_dropped((1, 0)), "all of them come again here"
+
+
 def test_of_what_was_dropped_no_more_is_remembered_than_may_still_come() -> None:
     chunks = assembly(max_pending=1)
     chunks.add(chunk(0, 0, "a"), 0.0)
