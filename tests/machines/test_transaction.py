@@ -31,6 +31,7 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    FreeSubscriptions,
     RefuseWork,
     Register,
     RewindConsumers,
@@ -257,6 +258,17 @@ def test_an_abort_of_what_is_open_may_be_repeated() -> None:
     driven.tell(EndFailed(status("OPEN"), repeated=False))
     (ended,) = driven.tell(Abort("again"))
     assert ended.command.txn_action == ABORT
+
+
+@pytest.mark.parametrize("begin", [committing, aborting])
+def test_others_may_acknowledge_in_another_way_once_it_is_over_and_before_its_callers_go_on(begin: Any) -> None:
+    driven = begin()
+    assert not driven.did(FreeSubscriptions)
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    assert not driven.did(FreeSubscriptions)
+    driven.tell(Commit("again") if begin is committing else Abort("again"))
+    kinds = [type(effect) for effect in driven.tell(EndAnswered())]
+    assert kinds.index(FreeSubscriptions) < kinds.index(CallDone if begin is committing else RewindConsumers)
 
 
 def test_a_client_that_ends_during_a_commit_does_not_know_its_outcome() -> None:

@@ -167,13 +167,13 @@ class AnyTransaction(RuleBasedStateMachine):
         match effect:
             case RefuseWork():
                 self.refused = True
-            case FreeSubscriptions():
-                assert self.machine.is_over, "lets others acknowledge otherwise while it is open"
             case SettleWork():
                 assert not self.settling, "settles twice"
                 self.settling = True
             case DropWork():
                 self.dropped = True
+            case FreeSubscriptions():
+                pass
             case RewindConsumers(tokens, error):
                 is_unsure = isinstance(error, OutcomeUnknown)
                 assert is_unsure or self.there != COMMITTED, "delivers again what is committed"
