@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.client.shared_transaction import join_transaction, open_shared_transaction
 from pulsar_actors.runtime.future import SlimFuture
 from pulsar_actors.runtime.transaction_work import SubscriptionAcks, TransactionWork
 from tests.real_broker.exchange import (
@@ -463,6 +464,20 @@ def test_a_transaction_that_an_administrator_has_aborted_cannot_be_committed(
     assert rest(pulsar_actors, consumer) == [b"plain"]
     with pytest.raises((pulsar_actors.TransactionNotFound, pulsar_actors.InvalidTxnStatusError)):
         transaction.commit()
+
+
+def test_a_commit_that_is_asked_for_twice_at_once_is_refused_only_where_it_is_forgotten(
+    ours: Any, connect: Callable[..., Any], topic: str
+) -> None:
+    other, producer = connect(pulsar_actors), ours.create_producer(topic)
+    for number in range(20):
+        transaction = open_shared_transaction(ours, LONG, 0)
+        joined = join_transaction(other, transaction.txn_id, LONG)
+        producer.send(b"%d" % number, transaction=transaction)
+        errors = [ended.exception(JAVA_SECONDS) for ended in [each.commit_async() for each in (transaction, joined)]]
+        assert None in errors
+        assert all(error is None or isinstance(error, pulsar_actors.TransactionNotFound) for error in errors)
+    assert contents(stored_in(ours, topic)) == [b"%d" % number for number in range(20)]
 
 
 def test_the_close_of_a_client_aborts_its_transactions(ours: Any, connect: Callable[..., Any], topic: str) -> None:
