@@ -10,7 +10,8 @@ connection, the broker might accept it while it still closes the first. So the h
 the answer. On a new connection that is not needed.
 
 A broker that unloads a topic closes its producers and consumers, and may name the broker that serves the topic now:
-then no lookup is needed. A topic that has migrated to another cluster is looked up there from then on.
+then no lookup is needed. A handler that came through a proxy reaches that broker through it, too. A topic that has
+migrated to another cluster is looked up there from then on.
 
 If a handler is not bound in time, its error names the last failure, and not only the timeout.
 
@@ -65,6 +66,7 @@ from pulsar_actors.machines.connection_handler_events import (
     TopicMigrated,
     WrongAnswer,
 )
+from pulsar_actors.machines.lookup_events import AssignedBroker
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, last_failure_text, meaning_of
@@ -227,8 +229,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     """The guards and actions of the rows that both charts share; what differs between the two is abstract."""
 
     __slots__ = (
-        "_assigned", "_awaited", "_backoff", "_cluster_url", "_tls", "_was_bound", "attempt", "connection", "ending",
-        "home", "last_error", "operation_timeout", "topic",
+        "_assigned", "_awaited", "_backoff", "_cluster_url", "_proxied", "_tls", "_was_bound", "attempt", "connection",
+        "ending", "home", "last_error", "operation_timeout", "topic",
     )  # fmt: skip
 
     states: ClassVar[HandlerStates]
@@ -248,6 +250,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self._awaited = False  # the user waits for the first creation
         self._assigned = ""  # the URL of the broker that has the topic now, if a broker named it
         self._cluster_url: str | None = None
+        self._proxied = False  # the brokers of the topic are reached through a proxy
 
     @property
     def kind(self) -> str:
@@ -322,10 +325,12 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
     def enter_cluster(self, event: LookedUp, now: float) -> Effects:
         """Leave the former cluster behind, and attach to the broker."""
         self.home = event.home
-        return [*self._leave_cluster("the client has gone to another cluster", now), *self._attach(event.broker)]
+        left = self._leave_cluster("the client has gone to another cluster", now)
+        return [*left, *self.attach_looked_up(event, now)]
 
     def attach_looked_up(self, event: LookedUp, now: float) -> Effects:
         """Attach to the broker that the lookup names."""
+        self._proxied = event.proxied
         return self._attach(event.broker)
 
     def is_final(self, event: FailureEvent, now: float) -> bool:
@@ -408,7 +413,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def attach_assigned(self, event: Event, now: float) -> Effects:
         """Attach to the assigned broker, without a lookup."""
-        return [Detach(self.connection), *self._attach(self._assigned)]
+        return [Detach(self.connection), *self._attach(self._assigned_broker(self._assigned))]
 
     def drop_unanswering(self, event: CloseTimedOut, now: float) -> Effects:
         """Close the connection: on a new one no close is needed."""
@@ -425,7 +430,8 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         error = self._closed_by_broker()
         self.note_error(error)
         unbound = self._unbind(str(error), now)
-        return [*unbound, Detach(self.connection), *self._attach(self._broker_in(event.command))]
+        broker = self._assigned_broker(self._broker_in(event.command))
+        return [*unbound, Detach(self.connection), *self._attach(broker)]
 
     def release_after_close(self, event: BrokerClosed, now: float) -> Effects:
         """Leave the connection, which stays open for others, and pause before the next lookup."""
@@ -517,6 +523,9 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self._assigned = ""
         self.connection += 1
         return [*self._attaching(), Attach(self.connection, broker)]
+
+    def _assigned_broker(self, url: str) -> AssignedBroker:
+        return AssignedBroker(url, self._proxied, self._cluster_url)
 
     def _accepted(self) -> bool:
         """Begin a binding. Return True if the user still waits for the first one."""

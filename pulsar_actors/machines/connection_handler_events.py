@@ -34,11 +34,15 @@ class EndAtOnce(NamedTuple):
 
 
 class LookedUp(NamedTuple):
-    """The broker that serves the topic is known. `home` is the number of its cluster: see `LookupTarget`."""
+    """The broker that serves the topic is known. `home` is the number of its cluster: see `LookupTarget`.
+
+    A `proxied` broker is reached through the proxy of the service URL.
+    """
 
     attempt: int
     broker: object
     home: int = 0
+    proxied: bool = False
 
 
 class LookupFailed(NamedTuple):
@@ -144,7 +148,7 @@ class LookUp(NamedTuple):
 
 
 class Attach(NamedTuple):
-    """Get a connection to a broker that was looked up or to a URL; answer with an Attached event or `Detached`."""
+    """Get a connection to a broker that was looked up or assigned; answer with an Attached event or `Detached`."""
 
     connection: int
     broker: object

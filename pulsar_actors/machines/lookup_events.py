@@ -21,6 +21,21 @@ class LookupTarget(NamedTuple):
     home: int = 0
 
 
+class AssignedBroker(NamedTuple):
+    """The broker to which the topic's last broker has sent a producer or consumer, reached as the last one was.
+
+    The URL is the broker's own, also behind a proxy. `cluster` is as in `LookupTarget`.
+    """
+
+    url: str
+    proxied: bool = False
+    cluster: str | None = None
+
+    def target(self, service: int) -> LookupTarget:
+        """Return how to reach it, for the client's present service URL."""
+        return LookupTarget(self.url, None if self.proxied else self.url, service, self.cluster)
+
+
 # Events of the client.
 
 

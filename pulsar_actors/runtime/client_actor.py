@@ -33,7 +33,7 @@ from pulsar_actors.machines.client_close import (
 )
 from pulsar_actors.machines.connection_events import RegisterHandler
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
-from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
 from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.named_tuple import NamedTuple
@@ -220,9 +220,9 @@ class ClientActor(MachineActor[ClientClose]):
         if self._lookup is not None:
             tell(self._lookup, ChangeService(service))
 
-    def _attach(self, broker: LookupTarget | str, slot: int, member: HandlerRef) -> None:
+    def _attach(self, broker: LookupTarget | AssignedBroker, slot: int, member: HandlerRef) -> None:
         number = self._connections.service.number
-        target = LookupTarget(broker, broker, number) if isinstance(broker, str) else broker
+        target = broker.target(number) if isinstance(broker, AssignedBroker) else broker
         try:
             connection = self._connections.connect(target, target.cluster, slot, self.loop.now())
         except PulsarException as error:

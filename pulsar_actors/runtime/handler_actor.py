@@ -55,7 +55,7 @@ from pulsar_actors.machines.handle_lifetime import (
     MachineEnded,
     Retire,
 )
-from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, MachineActor, tell
@@ -308,7 +308,7 @@ class HandlerActor(CloseableActor[B]):
             self.counters.last_error = outcome
             self.feed(LookupFailed(question, outcome))
         else:
-            self.feed(LookedUp(question, outcome, outcome.home))
+            self.feed(LookedUp(question, outcome, outcome.home, outcome.physical is None))
 
     def _connection_assigned(self, number: int, connection: ActorRef) -> None:
         if number == self._attachment:
@@ -346,7 +346,7 @@ class HandlerActor(CloseableActor[B]):
 
     def _attach(self, effect: Attach) -> None:
         broker = effect.broker
-        assert isinstance(broker, (LookupTarget, str))  # noqa: S101 - what lookups and brokers give
+        assert isinstance(broker, (LookupTarget, AssignedBroker))  # noqa: S101 - what lookups and brokers give
         self._attachment = effect.connection
         self.tell_guardian(AttachHandler(broker, self._registration.slot, self._handler_ref(effect.connection)))
 

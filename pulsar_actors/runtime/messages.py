@@ -9,7 +9,7 @@ used, so that late messages of an earlier one are recognised.
 from typing import Any
 
 from pulsar_actors.exceptions import PulsarException
-from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef
 from pulsar_actors.runtime.loop import Loop
@@ -96,7 +96,7 @@ class BrokerFound(NamedTuple):
 class AttachHandler(NamedTuple):
     """To the guardian: register this handler with a connection to the broker."""
 
-    broker: LookupTarget | str
+    broker: LookupTarget | AssignedBroker
     slot: int
     handler: HandlerRef
 

@@ -75,6 +75,7 @@ from pulsar_actors.machines.consumer_events import (
     Unbound,
     Unsubscribe,
 )
+from pulsar_actors.machines.lookup_events import AssignedBroker
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import (
@@ -271,7 +272,7 @@ def test_a_broker_that_moves_the_topic_during_a_subscribe_is_closed_first(event:
             assert [*driven.did(AskToClose), *driven.did(Attach), *driven.did(LookUp)] == []
         driven.tell(CloseAnswered(driven.attempt))
         if isinstance(event, BrokerClosed):
-            assert driven.did(Attach) == [Attach(2, "pulsar://b")]
+            assert driven.did(Attach) == [Attach(2, AssignedBroker("pulsar://b"))]
         else:
             (look_up,) = driven.fire(RetryDue)
             assert look_up.cluster_url == "pulsar://c"
@@ -313,7 +314,7 @@ def test_a_broker_sent_close_keeps_the_connection_is_not_answered_and_looks_up_a
 def test_an_assigned_broker_is_gone_to_at_once(tls: bool, url: str) -> None:  # noqa: FBT001 - a case
     driven = ready(tls=tls)
     driven.tell(BrokerClosed(1, MOVE))
-    assert driven.effects == [Detach(1), ClearQueue(driven.generation), Attach(2, url)]
+    assert driven.effects == [Detach(1), ClearQueue(driven.generation), Attach(2, AssignedBroker(url))]
 
 
 @pytest.mark.shows("Command TopicMigrated")

@@ -55,6 +55,7 @@ from pulsar_actors.machines.consumer_events import (
     UnsubscribeAnswered,
     UnsubscribeFailed,
 )
+from pulsar_actors.machines.lookup_events import AssignedBroker
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.wire.message_id import EARLIEST, LATEST, MessageId
@@ -128,7 +129,7 @@ def test_a_seek_that_closes_the_consumer_is_done_when_it_is_bound_again() -> Non
 def test_a_seek_that_names_its_next_broker_goes_there() -> None:
     driven = seeking()
     driven.tell(BrokerClosed(1, CLOSE), BrokerClosed(1, MOVE), SeekAnswered(driven.attempt))
-    assert driven.did(Attach) == [Attach(2, "pulsar://b")]
+    assert driven.did(Attach) == [Attach(2, AssignedBroker("pulsar://b"))]
     driven.subscribe()
 
 

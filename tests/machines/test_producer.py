@@ -51,6 +51,7 @@ from pulsar_actors.machines.connection_handler_events import (
     TopicMigrated,
     WrongAnswer,
 )
+from pulsar_actors.machines.lookup_events import AssignedBroker
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskToCreate,
@@ -640,7 +641,7 @@ def test_a_broker_that_closes_an_unanswered_create_is_asked_to_close_it_too(stan
     stage = stand()
     [ask] = stage.broker_closes(assignedBrokerServiceUrl="pulsar://b:6650")
     assert isinstance(ask, AskToClose)
-    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Attach(2, "pulsar://b:6650")]
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Attach(2, AssignedBroker("pulsar://b:6650"))]
     assert stage.state is State.CONNECTING
 
 
@@ -649,7 +650,7 @@ def test_a_broker_that_closes_while_a_close_is_pending_changes_only_where_to_go_
     assert stage.broker_closes(assignedBrokerServiceUrl="pulsar://b:6650") == []
     assert stage.broker_closes() == []
     assert stage.state is State.CLOSE_PENDING
-    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Attach(2, "pulsar://b:6650")]
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1), Attach(2, AssignedBroker("pulsar://b:6650"))]
 
 
 @pytest.mark.parametrize("stand", [creating, queued, close_pending])
@@ -953,7 +954,7 @@ def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool
     stage.success()
     stage.publish("a")
     urls = {"assignedBrokerServiceUrl": "pulsar://b:6650", "assignedBrokerServiceUrlTls": "pulsar+ssl://b:6651"}
-    assert stage.broker_closes(**urls) == [Detach(1), Attach(2, url)]
+    assert stage.broker_closes(**urls) == [Detach(1), Attach(2, AssignedBroker(url))]
     stage.tell(ProducerAttached(2, DEFAULT_MAX_MESSAGE_SIZE))
     [send] = stage.success()
     assert [item.token for item in send.items] == ["a"]
@@ -1276,7 +1277,20 @@ def test_a_producer_that_moves_while_closing_writes_to_the_assigned_broker() -> 
     stage.publish("a")
     stage.tell(Close())
     *_, attach = stage.broker_closes(assignedBrokerServiceUrl="pulsar://b")
-    assert attach == Attach(2, "pulsar://b")
+    assert attach == Attach(2, AssignedBroker("pulsar://b"))
+
+
+def test_a_producer_that_came_through_a_proxy_moves_through_it() -> None:
+    stage = Stage()
+    stage.tell(Open())
+    stage.tell(LookedUp(stage.attempt, "broker-a", proxied=True))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
+    stage.success()
+    for moved in (2, 3):
+        *_, attach = stage.broker_closes(assignedBrokerServiceUrl="pulsar://b")
+        assert attach == Attach(moved, AssignedBroker("pulsar://b", proxied=True))
+        stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
+        stage.success()
 
 
 def test_a_connection_that_is_lost_when_the_close_has_no_time_left_ends_it() -> None:

@@ -218,7 +218,7 @@ class AnyProducer(RuleBasedStateMachine):
             case LookUp(attempt, _, cluster):
                 self.lookups.append((attempt, cluster or ""))
             case Attach(connection, broker):
-                self.attach(connection, str(broker))
+                self.attach(connection, str(getattr(broker, "url", broker)))
             case DropConnection(connection):
                 self.cut(self.wires[connection])
             case AskToCreate(attempt, command):

@@ -9,7 +9,7 @@ from pulsar_actors.machines.client_close import CloseClient, ShutDownClient
 from pulsar_actors.machines.connection_commands import PRODUCER
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup import SERVICE_URL
-from pulsar_actors.machines.lookup_events import LookupTarget
+from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
 from pulsar_actors.runtime import lookup_actor
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, tell
 from pulsar_actors.runtime.client_actor import ClientActor, ClientSettings, Registrations, UseService
@@ -87,7 +87,7 @@ class Bench:
     def heard(self, who: ActorRef | HandlerRef) -> list[Any]:
         return self.actors.heard(who.address if isinstance(who, HandlerRef) else who)
 
-    def attach(self, broker: LookupTarget | str = BROKER, slot: int = 0) -> ActorRef:
+    def attach(self, broker: LookupTarget | AssignedBroker = BROKER, slot: int = 0) -> ActorRef:
         """Have a member sent to a connection, and tell to which."""
         member = self.member()
         self.tell(AttachHandler(broker, slot, member))
@@ -95,7 +95,7 @@ class Bench:
         assert isinstance(joining, ConnectionAssigned)
         return joining.connection
 
-    def refused(self, broker: LookupTarget | str) -> Any:
+    def refused(self, broker: LookupTarget | AssignedBroker) -> Any:
         """Have a member sent to a connection that there cannot be, and tell what it hears."""
         member = self.member()
         self.tell(AttachHandler(broker, 0, member))
@@ -149,7 +149,7 @@ def test_members_of_one_broker_and_slot_share_a_connection(bench: Bench) -> None
     assert bench.attach() is first
     assert bench.attach(slot=1) is not first
     assert bench.attach(LookupTarget("pulsar://c:6650", "pulsar://c:6650")) is not first
-    assert bench.attach("pulsar://b:6650") is first, "a broker that names another gives a URL only"
+    assert bench.attach(AssignedBroker("pulsar://b:6650")) is first, "a broker that names another gives a URL only"
     assert bench.counters.connections == 3
     assert {(line.host, line.port) for line in bench.lines} == {("b", 6650), ("c", 6650)}
 
@@ -179,6 +179,16 @@ def test_through_a_proxy_each_broker_has_a_connection_of_its_own(bench: Bench) -
     assert [bench.connect(line) for line in bench.lines] == ["b:6650", "c:6650", ""]
 
 
+def test_an_assigned_broker_is_reached_through_the_proxy_that_its_handler_came_through(bench: Bench) -> None:
+    bench.attach(AssignedBroker("pulsar://c:6650", proxied=True))
+    assert bench.lines[-1].host in {"a", "a2"}, "the hosts of the service URL"
+    assert bench.connect(bench.lines[-1]) == "c:6650"
+    bench.attach(AssignedBroker("pulsar://d:6650", proxied=True, cluster="pulsar://other:6650"))
+    assert bench.lines[-1].host == "other", "the proxy of the cluster that the topic has migrated to"
+    bench.attach(AssignedBroker("pulsar://c:6650"))
+    assert bench.lines[-1].host == "c", "without a proxy"
+
+
 def test_a_lookup_and_a_member_share_the_connection_to_a_broker(bench: Bench) -> None:
     assert bench.reach(BROKER) is bench.attach()
 
@@ -189,7 +199,7 @@ def test_another_cluster_is_reached_by_its_own_url(bench: Bench) -> None:
 
 
 def test_a_url_that_makes_no_sense_is_refused_to_who_brought_it(bench: Bench) -> None:
-    unbound = bench.refused("pulsar://")
+    unbound = bench.refused(AssignedBroker("pulsar://"))
     assert isinstance(unbound.error, exceptions.InvalidUrl)
     assert isinstance(bench.reach(LookupTarget("x://", "x://")), exceptions.InvalidUrl)
 
@@ -491,7 +501,7 @@ def test_what_was_found_before_leads_nowhere_after(bench: Bench) -> None:
 @pytest.mark.parametrize(("url", "broker"), [("pulsar://n", "pulsar+ssl://b"), ("pulsar+ssl://n", "pulsar://b")])
 def test_a_broker_is_encrypted_as_the_service_url_is(bench: Bench, url: str, broker: str) -> None:
     bench.tell(moved(url))
-    unbound = bench.refused(broker)
+    unbound = bench.refused(AssignedBroker(broker))
     assert "encrypted, unlike the service URL" in str(unbound.error)
 
 

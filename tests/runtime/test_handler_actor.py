@@ -8,6 +8,7 @@ from pulsar_actors.exceptions import AlreadyClosed, ConnectError, ProducerBusy, 
 from pulsar_actors.machines import connection_handler_events
 from pulsar_actors.machines.connection_events import AbortConnection, RemoveHandler
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
+from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
 from pulsar_actors.runtime import messages
 from pulsar_actors.runtime.handler_actor import HandlerActor
 from pulsar_actors.wire import PulsarApi_pb2 as pb
@@ -148,13 +149,17 @@ def test_a_broker_that_closes_it_is_left_and_looked_for_again(bench: ProducerBen
     assert bench.attach()
 
 
-def test_a_broker_that_names_another_is_believed(bench: ProducerBench) -> None:
-    bench.create()
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_broker_that_names_another_is_believed(bench: ProducerBench, *, proxied: bool) -> None:
+    bench.find(LookupTarget("pulsar://b:6650", None) if proxied else BROKER)
+    bench.join()
+    bench.bind()
+    bench.reply(bench.asked(), bench.success())
     bench.hears(
         pb.CommandCloseProducer(producer_id=7, request_id=2**64 - 1, assignedBrokerServiceUrl="pulsar://c:6650")
     )
     ((attach),) = of_kind(messages.AttachHandler, bench.to_guardian())
-    assert attach.broker == "pulsar://c:6650"
+    assert attach.broker == AssignedBroker("pulsar://c:6650", proxied)
 
 
 def test_a_topic_that_has_migrated_is_looked_up_in_its_new_cluster(bench: ProducerBench) -> None:
