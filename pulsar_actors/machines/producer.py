@@ -9,12 +9,12 @@ Every PRODUCER has a higher epoch than the one before, so that brokers can tell 
 a new binding all pending batches are written again before any new one. A batch that is published without a binding
 waits, and may time out while it waits.
 
-A close of a bound producer sends CLOSE_PRODUCER at once. The broker answers it only after it has stored all earlier
-SENDs. So batches that were written may still get receipts until that answer. Those without a receipt then fail.
+A close of a bound producer sends CLOSE_PRODUCER at once. The broker answers it only after the receipts of all earlier
+SENDs. But while a topic is transferred to another broker, its broker drops SENDs without a word, and still answers.
 
 Without a binding, a producer with pending batches *leaves*: it registers once more, writes them, and sends
-CLOSE_PRODUCER behind them. It does so again if it loses that binding before all receipts have come, or drops the
-connection, which has lost a receipt or refused a batch that may be taken later.
+CLOSE_PRODUCER behind them. It does so again if it loses that binding before all receipts have come, if CLOSE_PRODUCER
+is answered before, or if it drops the connection, which has lost a receipt or refused a batch that may be taken later.
 
 Messages of a transaction are published when its coordinator knows the topic, and those behind them wait, too. While a
 closed send queue still has such messages, a bound producer *drains*: it publishes them, and CLOSE_PRODUCER comes last.
@@ -144,6 +144,7 @@ ROWS: Final = (
     Row(RequestRefused,   ASKED,              TERMINATED, "is_terminated",      "end_refused"),
     Row(Close,            READY,              DRAINING,   "holds_messages",     "leave"),
     Row(Close,            READY,              CLOSING,    "has_unsent",         "close_with_pending"),
+    Row(CloseAnswered,    CLOSING,            WAITING,    "has_unconfirmed",    "release_unconfirmed"),
     Row(BrokerClosed,     CLOSING,            CONNECTING, "moves_unconfirmed",  "move"),
     Row(BrokerClosed,     CLOSING,            WAITING,    "has_unconfirmed",    "release_after_close"),
     Row(Detached,         CLOSING,            WAITING,    "has_unconfirmed",    "back_off"),
@@ -417,9 +418,14 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         """Send CLOSE_PRODUCER at once. If the binding is lost before all receipts have come, there is another one."""
         return [*self.leave(event, now), self._ask_to_close(now)]
 
-    def has_unconfirmed(self, event: BrokerClosed | Detached, now: float) -> bool:
+    def has_unconfirmed(self, event: CloseAnswered | BrokerClosed | Detached, now: float) -> bool:
         """Return whether batches have no receipt yet, and there is time to write them again."""
         return bool(len(self.pending)) and self.timers.left(DrainTimedOut, now) > 0
+
+    def release_unconfirmed(self, event: CloseAnswered, now: float) -> Effects:
+        """Leave the connection, and pause before the next lookup: the broker has dropped what has no receipt."""
+        self.note_error(ConnectionLost("the broker closed the producer before all receipts had come"))
+        return self.release_and_back_off(event, now)
 
     def moves_unconfirmed(self, event: BrokerClosed, now: float) -> bool:
         """Return whether such batches can be written to the broker that serves the topic now."""

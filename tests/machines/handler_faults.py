@@ -85,7 +85,7 @@ def handler_faults(s: HandlerStates) -> list[Fault]:
         fault(Close, s.close_pending, "await_close", {"dest": s.closed}, UNSAID, "broker_closes", "close"),
         fault(Close, s.ready, "close_bound", {"dest": s.closed}, UNSAID, "flush", "close"),
         fault(CloseAnswered, s.closing, "end_closed", {"does": None},
-              UNSAID, "publish", "close", *CLOSE_ANSWERED),
+              UNSAID, "publish", "close", "time_passes", *CLOSE_ANSWERED),
         fault(CloseTimedOut, s.closing, "end_unanswered", {"does": None},
               UNSAID, "publish", "close", *CLOSE_UNANSWERED),
         fault(Detached, s.closing, "end_closed", {"does": None},

@@ -1233,6 +1233,7 @@ def test_receipts_still_count_while_a_close_is_awaited() -> None:
     assert tokens(stage.receipt(0)) == ["a"]
     assert tokens(stage.send_error(1, ServerError.NotAllowedError)) == ["b"]
     assert errors(stage.publish("d")) == [AlreadyClosed]
+    assert stage.wait(DrainTimedOut) == []
     effects = stage.tell(CloseAnswered(stage.attempt))
     assert tokens(effects) == ["c"]
     assert errors(effects) == [OutcomeUnknown]
@@ -1255,7 +1256,11 @@ def test_a_connection_that_is_lost_while_closing_closes() -> None:
     assert closing().lose()[-1] == HandleEnded(None)
 
 
-@pytest.mark.parametrize("lost", [Stage.lose, Stage.broker_closes])
+def close_answered(stage: Stage) -> list[Any]:
+    return stage.tell(CloseAnswered(stage.attempt))
+
+
+@pytest.mark.parametrize("lost", [Stage.lose, Stage.broker_closes, close_answered])
 def test_a_producer_that_loses_its_binding_while_closing_writes_again_what_has_no_receipt(
     lost: Callable[[Stage], list[Any]],
 ) -> None:
@@ -1270,6 +1275,30 @@ def test_a_producer_that_loses_its_binding_while_closing_writes_again_what_has_n
     assert ask.timeout == 30.0 - stage.now
     assert tokens(stage.receipt(1)) == ["b"]
     assert stage.tell(CloseAnswered(stage.attempt))[-1] == HandleEnded(None)
+
+
+def test_a_closing_broker_that_drops_messages_of_a_transaction_does_not_get_them_twice() -> None:
+    stage = ready()
+    stage.publish_in(TransactionId(0, 0), "of a transaction")
+    stage.publish("a")
+    stage.tell(Close())
+    assert tokens(close_answered(stage)) == []
+    failed, write, ask = rebind(stage, last_sequence_id=-1)
+    assert (failed.token, type(failed.error)) == ("of a transaction", OutcomeUnknown)
+    assert [item.token for item in write.items] == ["a"]
+    assert isinstance(ask, AskToClose)
+
+
+def test_what_no_broker_has_confirmed_when_the_close_has_no_time_left_fails_and_says_why() -> None:
+    stage = ready()
+    stage.publish("a", patience=None)
+    stage.tell(Close())
+    close_answered(stage)
+    (failed, *_, ended) = stage.wait(DrainTimedOut)
+    assert failed.token == "a"
+    assert isinstance(failed.error, OutcomeUnknown)
+    assert "before all receipts had come" in str(failed.error)
+    assert ended == HandleEnded(None)
 
 
 def test_a_producer_that_moves_while_closing_writes_to_the_assigned_broker() -> None:

@@ -85,7 +85,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
-from tests.machines.handler_faults import UNASKED, handler_faults
+from tests.machines.handler_faults import CLOSE_ANSWERED, UNASKED, handler_faults
 from tests.machines.mutants import Fault, Hunt, fault, hunting
 
 LOST = ConnectionLost("reset")
@@ -460,6 +460,7 @@ class AnyProducer(RuleBasedStateMachine):
     @precondition(lambda self: any(wire.closes for wire in self.wires.values()))
     @rule(in_time=st.booleans(), data=st.data())
     def broker_answers_close(self, *, in_time: bool, data: st.DataObject) -> None:
+        before = self.open
         asked = [connection for connection, wire in self.wires.items() if wire.closes]
         wire = self.wires[data.draw(st.sampled_from(asked))]
         attempt = wire.closes.pop(0)
@@ -468,6 +469,7 @@ class AnyProducer(RuleBasedStateMachine):
             wire.create_owed = wire.bound = False
             wire.creates.clear()  # a broker answers in order: what it has closed by now it will not create
         self.tell(CloseAnswered(attempt) if in_time else CloseTimedOut(attempt))
+        assert self.open == before or not (in_time and self.close_has_time), "dropped by a close"
 
     @precondition(lambda self: self.wires)
     @rule(urls=st.sampled_from(CLOSE_URLS), data=st.data())
@@ -686,6 +688,8 @@ FAULTS = [
           UNASKED, "publish", "close", "go_on"),
     fault(Detached, State.CLOSING, "back_off", {"dest": State.CLOSED, "does": "end_closed"},
           "dropped by a close", "publish", "close", "lose_connection"),
+    fault(CloseAnswered, State.CLOSING, "release_unconfirmed", {"dest": State.CLOSED, "does": "end_closed"},
+          "dropped by a close", "publish", "close", *CLOSE_ANSWERED),
     fault(BrokerClosed, State.CLOSING, "release_after_close", {"dest": INTERNAL, "does": None},
           "dropped by a close", "publish", "close", "broker_closes"),
     fault(BrokerClosed, State.CLOSING, "move", {"does": None},

@@ -90,6 +90,8 @@ BUGS: Final = (
     Bug(PRODUCER, "self.identity.adopt(event.command)", "pass", "the broker's name for a producer is not adopted"),
     Bug(PRODUCER, "return [*opened, *oversized, *self._write(), *self._finished_flushes()]", "return [*opened, *oversized]",
         "what is pending is not written when bound"),
+    Bug(PRODUCER, 'Row(CloseAnswered,    CLOSING,            WAITING,    "has_unconfirmed",    "release_unconfirmed"),', "",
+        "messages without a receipt are given up with the answer to a close"),
     Bug(PRODUCER, "return [*late, *self._finished_flushes()]", "return late", "a flush does not end with late messages"),
     Bug(IDENTITY, "        if self._adopts and last_sequence_id >= self._next:", "        if last_sequence_id >= self._next:",
         "a broker's last id is preferred to the user's"),

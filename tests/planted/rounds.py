@@ -14,7 +14,7 @@ from pulsar_actors.simulation.world import World
 from tests.scenarios.scene import CHANGEABLE, Scene
 from tests.scenarios.test_asking import asking
 from tests.scenarios.test_chunks import chunking
-from tests.scenarios.test_closing import closing
+from tests.scenarios.test_closing import closing, closing_in_a_transfer
 from tests.scenarios.test_consuming import consuming
 from tests.scenarios.test_dead_letters import refusing
 from tests.scenarios.test_delays import delaying
@@ -88,6 +88,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("mixing in calm", mixing_in_calm, CALM),
     ("reloaded chunks", reloading, CALM),
     ("crawling", crawling, SLOW),
+    ("closing in a transfer", closing_in_a_transfer, CALM),
 )
 
 

@@ -23,8 +23,9 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.simulation.connection import NetworkConditions
 from pulsar_actors.simulation.scheduler import Dice
-from pulsar_actors.wire.PulsarApi_pb2 import CommandAddPartitionToTxn, CommandSendReceipt
+from pulsar_actors.wire.PulsarApi_pb2 import CommandAddPartitionToTxn, CommandSend, CommandSendReceipt
 from tests.scenarios.scene import CLOSING, NAMESPACE, OPERATION_TIMEOUT, PARTS, TOPIC, Scene, play
+from tests.scenarios.sent import Sent
 from tests.scenarios.troubles import Troubles
 
 MADE = ("producer", "consumer", "reader", "transaction", "future")
@@ -406,6 +407,41 @@ def closing_while_registering(scene: Scene) -> None:
     scene.end()
 
 
+def closing_in_a_transfer(scene: Scene) -> None:
+    """Close a producer while its topic goes to another broker: until then, its broker drops messages without a word."""
+    dice, sent = scene.dice, Sent()
+    assert scene.broker is not None
+    scene.have_broker(Broker.add_listener)
+    client = scene.client()
+    producer = client.create_producer(TOPIC, batching_enabled=dice.happens(0.5))
+    futures: dict[bytes, Any] = {}
+
+    def send(number: int) -> None:
+        for _ in range(number):
+            content = b"%d" % len(futures)
+            sent.begin("a", content)
+            futures[content] = producer.send_async(content)
+            scene.sleep(0.01 * dice.below(2))
+
+    send(dice.below(10))
+    transfer = scene.broker.faults.on(CommandSend, times=None).drop()
+
+    def end_transfer() -> None:
+        transfer.remove()
+        scene.on_broker(lambda broker: scene.move(broker, TOPIC))
+
+    scene.world.after(OPERATION_TIMEOUT / 2 * dice.chance(), end_transfer)
+    send(1 + dice.below(10))
+    began = scene.world.now
+    producer.close()
+    assert scene.world.now - began <= CLOSING
+    for content, future in futures.items():
+        sent.ended(content, future.result(0))
+    sent.check(scene, once=True)
+    scene.sleep(OPERATION_TIMEOUT)
+    scene.end()
+
+
 def test_a_client_that_is_forgotten_leaves_nothing_behind() -> None:
     gc.collect()
     gc.freeze()  # for good: what other tests have left in memory would be looked through again and again
@@ -414,6 +450,10 @@ def test_a_client_that_is_forgotten_leaves_nothing_behind() -> None:
 
 def test_a_close_sends_what_waits_for_a_registration_and_fails_no_more_than_it_must() -> None:
     play(100, closing_while_registering, NetworkConditions())
+
+
+def test_a_close_sends_what_a_broker_drops_that_gives_the_topic_away() -> None:
+    play(60, closing_in_a_transfer, NetworkConditions())
 
 
 def test_a_client_closes_in_time_whatever_is_going_on() -> None:
