@@ -9,6 +9,10 @@ Every PRODUCER has a higher epoch than the one before, so that brokers can tell 
 a new binding all pending batches are written again before any new one. A batch that is published without a binding
 waits, and may time out while it waits.
 
+A producer that waits for its turn (WaitForExclusive) would wait for ever after an unload of the topic: the broker
+forgets all that wait but the first, and tells none of them. So from time to time the producer asks if the topic is
+taken, by a PRODUCER that brokers refuse in any case. If it is not, or is elsewhere now, the producer registers again.
+
 A close of a bound producer sends CLOSE_PRODUCER at once. The broker answers it only after the receipts of all earlier
 SENDs. But while a topic is transferred to another broker, its broker drops SENDs without a word, and still answers.
 
@@ -32,6 +36,8 @@ from pulsar_actors.exceptions import (
     ConnectionLost,
     InvalidTxnStatusError,
     OutcomeUnknown,
+    ProducerBusy,
+    ProducerFenced,
     PulsarException,
     Timeout,
 )
@@ -63,12 +69,16 @@ from pulsar_actors.machines.connection_handler_events import (
     WrongAnswer,
 )
 from pulsar_actors.machines.producer_events import (
+    AskIfTaken,
     AskToCreate,
     Drained,
     DropTransaction,
     FeedRemainingReceipts,
     Flush,
     Flushed,
+    LineCheckDue,
+    LineChecked,
+    LineCheckTimedOut,
     ProducerAttached,
     ProducerCreated,
     ProducerOpened,
@@ -123,6 +133,12 @@ class State(Enum):
     CLOSED, FENCED, TERMINATED, FAILED,
 ) = State  # fmt: skip
 
+LINE_CHECK_INTERVAL: Final = 60.0
+"""The seconds between two questions of a producer that waits for its turn whether the topic is taken."""
+
+FREE_TEXT: Final = "epoch has already moved"
+"""A part of a broker's text with which it refuses the question of a topic that no producer has or waits for."""
+
 ASKED: Final = (CREATING, QUEUED)
 FINAL: Final = (CLOSED, FENCED, TERMINATED, FAILED)
 STATES: Final = HandlerStates(State, creating=ASKED, final=FINAL)
@@ -136,6 +152,10 @@ ROWS: Final = (
     Row(ProducerAttached, CONNECTING,         CREATING,   None,                 "create"),
     Row(ProducerCreated,  CREATING,           QUEUED,     "must_queue",         "wait_in_line"),
     Row(ProducerCreated,  QUEUED,             INTERNAL,   "must_queue"),
+    Row(LineCheckDue,     QUEUED,             INTERNAL,   None,                 "ask_if_taken"),
+    Row(LineChecked,      QUEUED,             INTERNAL,   "is_taken",           "check_again_later"),
+    Row(LineChecked,      QUEUED,             CLOSE_PENDING, None,              "register_again"),
+    Row(LineCheckTimedOut, QUEUED,            CLOSE_PENDING, None,              "close_first"),
     Row(ProducerCreated,  ASKED,              DRAINING,   "leaves_later",       "bind_and_drain"),
     Row(ProducerCreated,  ASKED,              CLOSING,    "is_leaving",         "bind_and_close"),
     Row(ProducerCreated,  ASKED,              READY,      "repeats_would_count", "bind_without_repeats"),
@@ -194,6 +214,8 @@ IGNORES: Final = (
     Ignore(Drained,                                   (IDLE, *OPENED, *ENDING)),
     Ignore((Close, CloseAnswered, CloseTimedOut, TopicMigrated, RetryDue, FirstCreationTimedOut), DRAINING),
     Ignore((LookedUp, LookupAttemptFailed, LookupFailed, RequestRefused, RequestTimedOut, WrongAnswer), DRAINING),
+    Ignore((LineCheckDue, LineChecked, LineCheckTimedOut),
+           (IDLE, *UNATTACHED, CREATING, READY, CLOSE_PENDING, DRAINING, *ENDING)),
     *handler_ignores(STATES),
 )
 # fmt: on
@@ -253,7 +275,26 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
     def wait_in_line(self, event: ProducerCreated, now: float) -> Effects:
         """Wait without a time limit, as WaitForExclusive requires."""
         self.timers.stop(FirstCreationTimedOut)
-        return []
+        return [self.timers.start(LineCheckDue, LINE_CHECK_INTERVAL)]
+
+    def ask_if_taken(self, event: LineCheckDue, now: float) -> Effects:
+        """Ask the broker if any producer has the topic, or waits for it."""
+        return [AskIfTaken(self.attempt, self.identity.probe(), self.operation_timeout)]
+
+    def is_taken(self, event: LineChecked, now: float) -> bool:
+        """Return whether another producer has the topic, or the line of the topic is not empty."""
+        if isinstance(event.error, ProducerFenced):
+            return FREE_TEXT not in event.error.reason
+        return isinstance(event.error, ProducerBusy)  # it takes no more producers at present
+
+    def check_again_later(self, event: LineChecked, now: float) -> Effects:
+        """Go on waiting."""
+        return [self.timers.start(LineCheckDue, LINE_CHECK_INTERVAL)]
+
+    def register_again(self, event: LineChecked, now: float) -> Effects:
+        """Close the producer that waits in vain, and register again."""
+        self.note_error(event.error)
+        return [self._ask_to_close(now)]
 
     def repeats_would_count(self, event: ProducerCreated, now: float) -> bool:
         """Return whether something of a transaction may be stored, and its repeat might be, too, or be dropped unseen.

@@ -6,7 +6,7 @@ Those that it shares with a consumer are in `connection_handler_events.py`, whic
 
 from typing import Any
 
-from pulsar_actors.exceptions import BrokerRefusal, PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, InvalidArgument, PulsarException
 from pulsar_actors.machines.trackers.pending_messages import PendingSend, StoredSend
 from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.named_tuple import NamedTuple
@@ -64,6 +64,13 @@ class ProducerCreated(NamedTuple):
     command: CommandProducerSuccess
 
 
+class LineChecked(NamedTuple):
+    """ERROR, in answer to the question if the topic is taken; or the question is too large for the broker."""
+
+    attempt: int
+    error: BrokerRefusal | InvalidArgument
+
+
 class ReceiptsArrived(NamedTuple):
     """SEND_RECEIPTs of one read, in order."""
 
@@ -92,7 +99,27 @@ class SendTimeoutDue(NamedTuple):
     generation: int
 
 
+class LineCheckDue(NamedTuple):
+    """A producer that waits for its turn asks again if the topic is taken."""
+
+    generation: int
+
+
+class LineCheckTimedOut(NamedTuple):
+    """The question if the topic is taken got no answer."""
+
+    attempt: int
+
+
 # Effects.
+
+
+class AskIfTaken(NamedTuple):
+    """Send a PRODUCER that is refused in any case; answer with one of the LineCheck events."""
+
+    attempt: int
+    command: CommandProducer
+    timeout: float
 
 
 class AskToCreate(NamedTuple):

@@ -15,11 +15,14 @@ from pulsar_actors.machines.connection_events import WriteFrames
 from pulsar_actors.machines.connection_handler_events import Fail, RequestRefused, RequestTimedOut
 from pulsar_actors.machines.producer import ProducerMachine
 from pulsar_actors.machines.producer_events import (
+    AskIfTaken,
     AskToCreate,
     Drained,
     FeedRemainingReceipts,
     Flush,
     Flushed,
+    LineChecked,
+    LineCheckTimedOut,
     ProducerAttached,
     ProducerCreated,
     ProducerOpened,
@@ -54,7 +57,7 @@ from pulsar_actors.runtime.observer import BatchTimes, ClientObserver
 from pulsar_actors.runtime.send_queue import MessageHeader, OutgoingMessages, SendOutcome, SendQueue, new_sent_to
 from pulsar_actors.wire.fast_encode import SendEncoder
 from pulsar_actors.wire.frames import message_limit
-from pulsar_actors.wire.PulsarApi_pb2 import CommandProducerSuccess, CommandSendError, CommandSendReceipt
+from pulsar_actors.wire.PulsarApi_pb2 import CommandError, CommandProducerSuccess, CommandSendError, CommandSendReceipt
 from pulsar_actors.wire.transaction_id import TransactionId
 
 if TYPE_CHECKING:
@@ -409,10 +412,12 @@ class ProducerActor(HandlerActor[ProducerMachine]):
 
     OUTCOMES: ClassVar = {
         **HandlerActor.OUTCOMES,
+        AskIfTaken: Outcomes(LineChecked, LineChecked, by_attempt(LineCheckTimedOut), CommandError),
         AskToCreate: Outcomes(ProducerCreated, RequestRefused, by_attempt(RequestTimedOut), CommandProducerSuccess),
     }
     PERFORMS: ClassVar = {
         **HandlerActor.PERFORMS,
+        AskIfTaken: HandlerActor[ProducerMachine].ask_attempt,
         AskToCreate: HandlerActor[ProducerMachine].ask_attempt,
         SendBatches: _send,
         ProducerOpened: _opened,

@@ -17,6 +17,8 @@ from pulsar_actors.exceptions import (
     MessageTooBig,
     MessageTooBigBeforeReceipt,
     OutcomeUnknown,
+    ProducerBusy,
+    ProducerFenced,
     ProducerFencedBeforeReceipt,
     PulsarException,
     Timeout,
@@ -54,12 +56,16 @@ from pulsar_actors.machines.connection_handler_events import (
 from pulsar_actors.machines.lookup_events import AssignedBroker
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
+    AskIfTaken,
     AskToCreate,
     Drained,
     DropTransaction,
     FeedRemainingReceipts,
     Flush,
     Flushed,
+    LineCheckDue,
+    LineChecked,
+    LineCheckTimedOut,
     ProducerAttached,
     ProducerCreated,
     ProducerOpened,
@@ -87,6 +93,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandSuccess,
     CommandTopicMigrated,
     MessageIdData,
+    ProducerAccessMode,
     ServerError,
 )
 from pulsar_actors.wire.transaction_id import TransactionId
@@ -601,6 +608,52 @@ def test_a_queued_producer_waits_for_as_long_as_it_takes() -> None:
     assert stage.success(ready=False) == []
     assert stage.success() == [ProducerOpened("broker-7")]
     assert stage.state is State.READY
+
+
+def asked_if_taken(stage: Stage) -> AskIfTaken:
+    (ask,) = stage.wait(LineCheckDue)
+    assert isinstance(ask, AskIfTaken)
+    return ask
+
+
+TAKEN = [
+    ProducerFenced("ProducerFenced", "Topic has an existing exclusive producer: p"),
+    ProducerFenced("ProducerFenced", "Topic has existing shared producers"),
+    ProducerBusy("ProducerBusy", "Topic 't' reached max producers limit"),
+]
+
+
+@pytest.mark.parametrize("error", TAKEN, ids=str)
+def test_a_queued_producer_asks_again_and_again_if_the_topic_is_taken_and_keeps_its_place(error: BrokerRefusal) -> None:
+    stage = queued()
+    for _ in range(3):
+        ask = asked_if_taken(stage)
+        assert stage.tell(LineChecked(ask.attempt, error)) == []
+        assert stage.state is State.QUEUED
+    assert stage.success() == [ProducerOpened("broker-7")]
+
+
+FREE = ProducerFenced("ProducerFenced", "Topic epoch has already moved. Current epoch: 1, Producer epoch: -9")
+ELSEWHERE = BrokerRefusal("ServiceNotReady", "Namespace bundle is not served by this instance")
+
+
+@pytest.mark.parametrize("answer", [FREE, ELSEWHERE, None], ids=str)
+def test_a_queued_producer_that_its_broker_has_forgotten_is_closed_and_registers_again(
+    answer: BrokerRefusal | None,
+) -> None:
+    stage = queued()
+    ask = asked_if_taken(stage)
+    (close,) = stage.tell(LineCheckTimedOut(ask.attempt) if answer is None else LineChecked(ask.attempt, answer))
+    assert isinstance(close, AskToClose)
+    assert stage.tell(CloseAnswered(stage.attempt)) == [Detach(1)]
+    assert rebind(stage) == [ProducerOpened("broker-7")]
+
+
+def test_the_question_if_the_topic_is_taken_registers_nothing() -> None:
+    command = asked_if_taken(queued()).command
+    assert command.producer_id == 2**62 + 7, "the id of no producer"
+    assert command.producer_access_mode == ProducerAccessMode.Exclusive
+    assert command.topic_epoch == 2**63, "a negative number for a broker, so it is refused also if the topic is free"
 
 
 def test_a_producer_that_had_to_queue_is_no_longer_bound_by_the_operation_timeout() -> None:

@@ -23,6 +23,7 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     ConnectError,
     ConnectionLost,
+    ProducerFenced,
     PulsarException,
     Timeout,
 )
@@ -54,11 +55,14 @@ from pulsar_actors.machines.connection_handler_events import (
 )
 from pulsar_actors.machines.producer import CHART, FINAL, STATES, ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
+    AskIfTaken,
     AskToCreate,
     Drained,
     FeedRemainingReceipts,
     Flush,
     Flushed,
+    LineChecked,
+    LineCheckTimedOut,
     ProducerAttached,
     ProducerCreated,
     ProducerOpened,
@@ -85,7 +89,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
-from tests.machines.handler_faults import CLOSE_ANSWERED, UNASKED, handler_faults
+from tests.machines.handler_faults import CLOSE_ANSWERED, TWO_BINDINGS, UNASKED, handler_faults
 from tests.machines.mutants import Fault, Hunt, fault, hunting
 
 LOST = ConnectionLost("reset")
@@ -104,7 +108,7 @@ SEND_ERRORS = [
 
 RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
     LookupFailed, Detached, RequestRefused, RequestTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer,
-    SendRefused, ProducerCreated, ReceiptsArrived,
+    SendRefused, ProducerCreated, ReceiptsArrived, LineChecked, LineCheckTimedOut,
 )  # fmt: skip
 
 
@@ -154,6 +158,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.timers: list[StartTimer] = []
         self.lookups: list[tuple[int, str]] = []
         self.attaching: list[int] = []
+        self.questions: list[int] = []
         self.pool: dict[str, Wire] = {}
         self.wires: dict[int, Wire] = {}
         self.connection = 0
@@ -209,7 +214,7 @@ class AnyProducer(RuleBasedStateMachine):
         self.machine.pending.held = ()
         self.tell(Drained())
 
-    def perform(self, effect: Any) -> None:
+    def perform(self, effect: Any) -> None:  # noqa: C901 - one case for each effect
         kind = type(effect.event if isinstance(effect, StartTimer) else effect)
         self.asked = kind if kind in OWED.values() else self.asked
         match effect:
@@ -223,6 +228,8 @@ class AnyProducer(RuleBasedStateMachine):
                 self.cut(self.wires[connection])
             case AskToCreate(attempt, command):
                 self.ask_to_create(attempt, command)
+            case AskIfTaken(attempt):
+                self.questions.append(attempt)
             case AskToClose(attempt):
                 self.ask_to_close(attempt)
             case SendBatches(connection, items):
@@ -457,6 +464,13 @@ class AnyProducer(RuleBasedStateMachine):
             wire.create_owed = False
             self.tell(RequestRefused(attempt, BrokerRefusal(kind, "no")))
 
+    @precondition(lambda self: self.questions)
+    @rule(answer=st.sampled_from(["taken", "epoch has already moved", None]))
+    def broker_is_asked_if_the_topic_is_taken(self, answer: str | None) -> None:
+        attempt = self.questions.pop()
+        refused = ProducerFenced("ProducerFenced", answer or "")
+        self.tell(LineCheckTimedOut(attempt) if answer is None else LineChecked(attempt, refused))
+
     @precondition(lambda self: any(wire.closes for wire in self.wires.values()))
     @rule(in_time=st.booleans(), data=st.data())
     def broker_answers_close(self, *, in_time: bool, data: st.DataObject) -> None:
@@ -636,6 +650,8 @@ FAULTS = [
           "never end", "publish", "end_at_once"),
     fault(Publish, State.READY, "write", {"does": "keep"},
           "bound, and yet not written", "publish"),
+    fault(LineChecked, State.QUEUED, "register_again", {"dest": State.WAITING, "does": "release_and_back_off"},
+          TWO_BINDINGS, "broker_answers_create", "time_passes", "broker_is_asked_if_the_topic_is_taken", "go_on"),
     fault(ProducerCreated, State.CREATING, "bind", {"does": "write_newest_first"},
           "written out of order", "publish", "go_on"),
     fault(ProducerCreated, State.CREATING, "bind", {"does": "write_whatever_its_size"},
@@ -708,7 +724,7 @@ FAULTS = [
 def test_a_chart_that_breaks_a_promise_is_found_out(fault: Fault) -> None:
     starts = {
         State.IDLE: 0, State.LOOKING_UP: 0, State.CONNECTING: 1, State.CREATING: 2, State.CLOSE_PENDING: 2,
-        State.CLOSED: 0,
+        State.CLOSED: 0, State.QUEUED: 2,
     }  # fmt: skip
     steps = starts.get(fault.state, 3)
     Hunt(CHART, ProducerMachine, AnyProducer, FURTHER, HUNT).find_out(fault, steps)

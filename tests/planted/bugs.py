@@ -92,6 +92,8 @@ BUGS: Final = (
         "what is pending is not written when bound"),
     Bug(PRODUCER, 'Row(CloseAnswered,    CLOSING,            WAITING,    "has_unconfirmed",    "release_unconfirmed"),', "",
         "messages without a receipt are given up with the answer to a close"),
+    Bug(PRODUCER, "        return [self.timers.start(LineCheckDue, LINE_CHECK_INTERVAL)]\n\n    def ask_if_taken",
+        "        return []\n\n    def ask_if_taken", "a producer that waits for its turn never asks if the topic is taken"),
     Bug(PRODUCER, "return [*late, *self._finished_flushes()]", "return late", "a flush does not end with late messages"),
     Bug(IDENTITY, "        if self._adopts and last_sequence_id >= self._next:", "        if last_sequence_id >= self._next:",
         "a broker's last id is preferred to the user's"),

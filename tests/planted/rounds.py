@@ -43,6 +43,7 @@ from tests.scenarios.test_sending import sending
 from tests.scenarios.test_slow_links import SLOW, crawling
 from tests.scenarios.test_table_views import viewing
 from tests.scenarios.test_transactions import racing, transactions
+from tests.scenarios.test_waiting_in_line import waiting_in_line
 
 MOST_MEMORY = 3 << 30
 
@@ -89,6 +90,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("reloaded chunks", reloading, CALM),
     ("crawling", crawling, SLOW),
     ("closing in a transfer", closing_in_a_transfer, CALM),
+    ("waiting in line", waiting_in_line, CALM),
 )
 
 

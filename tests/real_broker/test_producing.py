@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.real_broker.exchange import NEVER_BY_TIME, SOON, Outcomes, place, read_rest, send_all, stored, until
+from pulsar_actors.machines import producer as machine
+from tests.real_broker.exchange import (
+    LETTERS,
+    NEVER_BY_TIME,
+    SOON,
+    InThread,
+    Outcomes,
+    place,
+    read_rest,
+    send_all,
+    stored,
+    until,
+)
 from tests.support.admin import Admin, path_of
 from tests.support.subjects import client_module
 
@@ -284,3 +296,24 @@ def test_a_message_that_the_namespace_does_not_allow_is_refused_alone(
         too_late.result(SOON / 1000)
     assert before.result(SOON / 1000) < after.result(SOON / 1000)
     assert stored(pulsar, client, topic) == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("pulsar", ["ours"], indirect=True)  # with the official one, all but the first wait for ever
+def test_all_that_wait_for_a_topic_get_their_turn_after_an_unload(
+    pulsar: Any, client: Any, topic: str, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "LINE_CHECK_INTERVAL", 1.0)
+    holder = client.create_producer(topic, access_mode=pulsar.ProducerAccessMode.Exclusive)
+
+    def take_turn(content: bytes) -> None:
+        producer = client.create_producer(topic, access_mode=pulsar.ProducerAccessMode.WaitForExclusive)
+        producer.send(content)
+        producer.close()
+
+    waiting = [InThread(lambda content=content: take_turn(content)) for content in LETTERS[:3]]  # type: ignore[misc]
+    until(lambda: admin.stats(topic)["waitingPublishers"] == 3)
+    admin.unload(topic)
+    holder.close()
+    for each in waiting:
+        each.result()
+    assert sorted(stored(pulsar, client, topic)) == LETTERS[:3]

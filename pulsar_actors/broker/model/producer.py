@@ -118,6 +118,18 @@ class TopicProducers:
             self.remove(producer)
             producer.link.closed(moved_to)
 
+    def unload(self, refusal: Refusal, moved_to: Address | None) -> None:
+        """Disconnect the producers. Of those that wait, refuse the first and forget the others, as a real broker does.
+
+        The first one's turn comes with the end of the last producer, when the topic is closing already.
+        """
+        waiting, self.waiting = self.waiting, deque()
+        self.disconnect_connected(moved_to)
+        for producer in waiting:
+            producer.connected = False
+        for producer in list(waiting)[:1]:
+            producer.link.refused(refusal)
+
     def refuse_waiting(self, refusal: Refusal) -> None:
         """End the wait of all waiting producers."""
         waiting = list(self.waiting)
@@ -151,7 +163,7 @@ class TopicProducers:
     def _refuse_if_outdated(self, producer: Producer) -> None:
         """Refuse a producer that was fenced meanwhile, before it fences others, as a real broker does."""
         epoch = producer.request.topic_epoch
-        if epoch is not None and self.epoch is not None and epoch < self.epoch:
+        if epoch is not None and epoch < (-1 if self.epoch is None else self.epoch):
             raise Refusal(
                 ServerError.ProducerFenced,
                 f"Topic epoch has already moved. Current epoch: {self.epoch}, Producer epoch: {epoch}",

@@ -277,8 +277,7 @@ class Topic:
 
     def disconnect_all(self, moved_to: Address | None = None) -> None:
         """Disconnect every producer and consumer."""
-        self._producers.refuse_waiting(Refusal(ServerError.ServiceNotReady, "Topic is temporarily unavailable"))
-        self.disconnect_producers(moved_to)
+        self._producers.unload(Refusal(ServerError.ServiceNotReady, "Topic is temporarily unavailable"), moved_to)
         for subscription in list(self.subscriptions.values()):
             subscription.disconnect_all(moved_to)
 

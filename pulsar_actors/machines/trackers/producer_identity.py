@@ -5,8 +5,21 @@ registration. A name that a broker chose is used again, and still marked as not 
 which fences producers that lost an exclusive topic, is sent back as it came.
 """
 
+from typing import Final
+
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.wire.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, CommandProducerSuccess
+from pulsar_actors.wire.PulsarApi_pb2 import (
+    CommandCloseProducer,
+    CommandProducer,
+    CommandProducerSuccess,
+    ProducerAccessMode,
+)
+
+PROBE_IDS: Final = 2**62
+"""The lowest producer id of probes: producers count theirs from 1."""
+
+OLDEST_EPOCH: Final = 2**63
+"""The least topic epoch, as brokers read it: a negative number, below that of a topic that has none yet."""
 
 
 class ProducerIdentity:
@@ -32,6 +45,19 @@ class ProducerIdentity:
             command.topic_epoch = self._topic_epoch
         command.epoch = self._epoch
         self._epoch += 1
+        return command
+
+    def probe(self) -> CommandProducer:
+        """Write a PRODUCER command that brokers refuse: as the topic is taken, or else as its epoch is outdated.
+
+        Its id is not that of any producer. So nothing is registered, and the producer that waits keeps its place.
+        """
+        command = CommandProducer()
+        command.CopyFrom(self._chosen)
+        command.producer_id += PROBE_IDS
+        command.producer_access_mode = ProducerAccessMode.Exclusive
+        command.topic_epoch = OLDEST_EPOCH
+        command.ClearField("initial_subscription_name")
         return command
 
     def close_request(self) -> CommandCloseProducer:

@@ -107,6 +107,10 @@ def test_one_that_was_sent_away_is_recognised_by_its_epoch(world: Any, mode: Any
     assert refusal.reason == "Topic epoch has already moved. Current epoch: 1, Producer epoch: 0"
 
 
+def test_a_negative_epoch_is_outdated_for_a_topic_that_has_none(world: Any) -> None:
+    assert "epoch has already moved" in refusal_of(world, access_mode=EXCLUSIVE, topic_epoch=-(2**63)).reason
+
+
 def test_an_outdated_producer_fences_nobody(world: Any) -> None:
     owner = world.producer(access_mode=FENCE)
     world.topic().unload()
@@ -121,10 +125,13 @@ def test_one_that_comes_back_keeps_its_epoch(world: Any) -> None:
     assert world.producer(access_mode=EXCLUSIVE, topic_epoch=owner.made.topic_epoch).made.topic_epoch == 0
 
 
-def test_an_unload_ends_the_wait(world: Any) -> None:
+def test_an_unload_ends_the_wait_of_the_first_and_the_others_are_forgotten_and_not_told(world: Any) -> None:
     world.producer()
     waiting = world.producer(access_mode=WAIT)
+    forgotten = world.producer(access_mode=WAIT)
     world.topic().unload()
     (refusal,) = waiting.heard
     assert refusal.code == ServerError.ServiceNotReady
+    assert forgotten.heard == []
+    forgotten.close()
     world.producer()
