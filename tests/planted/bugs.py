@@ -262,11 +262,11 @@ BUGS: Final = (
     Bug(TOPIC, "        self.managed_ledger.roll()\n", "        self.managed_ledger.roll()\n        self._message_deduplication.forget()\n",
         "an unload forgets what was stored, and repeats come through"),
     # Exactly-once batches of Spark.
-    Bug(EXACTLY_ONCE, "        if self._is_written():\n", "        if False:\n", "a batch that is written is written again"),
+    Bug(EXACTLY_ONCE, "        if self._is_written(written):\n", "        if False:\n", "a batch that is written is written again"),
     Bug(EXACTLY_ONCE, "                if record in earlier:", "                if False:", "a task sends again what another has begun to send"),
     Bug(EXACTLY_ONCE, "marker = self._control.add(self._marker, transaction)", "marker = self._control.add(self._marker)",
         "the marker of a batch is visible without the batch"),
-    Bug(EXACTLY_ONCE, "        if not self._is_written():\n            raise unknown\n        return marker", "        return marker",
+    Bug(EXACTLY_ONCE, "        if not self._is_written(self._last_written()):\n            raise unknown\n        return marker", "        return marker",
         "a commit without an answer is taken for one that has happened"),
     # Streams that Spark reads.
     Bug(READ_TASK, "bisect_left(indexes, end.batch_index) if entry == end[:2] else len(indexes)", "len(indexes)",
