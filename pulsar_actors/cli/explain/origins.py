@@ -27,7 +27,7 @@ _EVENTS: Final = {
     """,
     Origin.BROKER: """
         answered arrived begin_failed begun broker_closed challenged close_answered connected coordinator_connected
-        coordinator_refused end_answered end_failed last_message_id_answered lookup_answered lookup_refused
+        coordinator_refused end_answered end_failed last_message_id_answered line_checked lookup_answered lookup_refused
         matching_topics_listed partitions_counted peer_active producer_created query_failed receipts_arrived redirected
         refused request_refused request_rejected seek_answered seek_failed send_refused socket_lost stream_broken
         subscribed tcp_opened tls_agreed topic_list_changed topic_migrated unsubscribe_answered unsubscribe_failed
@@ -50,7 +50,8 @@ _EVENTS: Final = {
     """,
     Origin.TIME: """
         backoff_over call_timed_out check_due close_timed_out coordinator_close_due discovery_due drain_timed_out
-        first_creation_timed_out flush_timed_out handshake_timed_out keepalive_due operation_timed_out request_timed_out
+        first_creation_timed_out flush_timed_out handshake_timed_out keepalive_due line_check_timed_out
+        operation_timed_out request_timed_out
         retry_due transaction_timeout_due watch_retry_due
     """,
 }
