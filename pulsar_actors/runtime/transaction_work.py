@@ -42,11 +42,11 @@ class TransactionCall(NamedTuple):
 
 
 _WAYS: Final = {False: "one by one", True: "cumulatively"}
-"""How messages are acknowledged, by whether that is cumulative."""
+"""The words for an acknowledgement that is not cumulative, and for one that is."""
 
 
 class SubscriptionAcks:
-    """How open transactions of one client acknowledge on each subscription: one by one, or one of them cumulatively.
+    """A ledger of the acknowledgements of one client's open transactions, which refuses both kinds on one subscription.
 
     A broker takes both kinds at once, and loses some. While a transaction has a cumulative acknowledgement on a
     subscription, the end of each other is confirmed there and does nothing, and its own end leaves out what it has

@@ -41,7 +41,7 @@ _SAFE_DEPTH = 256
 
 
 _NAMED_RECORDS = {"return_record_name": True, "return_record_name_override": True}
-"""What fastavro's readers take for a union of records: which of them a value is."""
+"""Options of fastavro's readers that name the record of each value of a union."""
 
 _MAX_DEPTH = 300
 """Of values that contain values of their own kind. Much more would end the process within fastavro."""

@@ -328,23 +328,29 @@ def test_a_message_whose_acknowledgement_was_answered_too_late_comes_again_once(
             consumer.receive(60_000)
 
 
+def acknowledge_as_it_ends(client: pulsar.Client, consumer: pulsar.Consumer, message: pulsar.Message) -> None:
+    """Acknowledge in a transaction whose timeout is over just when the acknowledgement has begun."""
+    transaction = client.new_transaction(timedelta(seconds=0.5))
+    begin = TransactionWork.begin_as
+
+    def begin_and_stop(work: TransactionWork, future: Any) -> None:
+        begin(work, future)
+        until(lambda: work.dropped is not None)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TransactionWork, "begin_as", begin_and_stop)
+        with pytest.raises(pulsar.InvalidTxnStatusError):
+            consumer.acknowledge(message, transaction=transaction)
+
+
 def test_a_message_comes_again_if_its_transaction_ends_just_when_its_acknowledgement_has_begun(
-    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, topic: str
 ) -> None:
     with pulsar.Client(broker.service_url) as client:
         consumer = client.subscribe(topic, "s")
         client.create_producer(topic).send(b"1")
         message = consumer.receive(10_000)
-        transaction = client.new_transaction(timedelta(seconds=0.5))
-        begin = TransactionWork.begin_as
-
-        def begin_and_stop(work: TransactionWork, future: Any) -> None:
-            begin(work, future)
-            until(lambda: work.dropped is not None)
-
-        monkeypatch.setattr(TransactionWork, "begin_as", begin_and_stop)
-        with pytest.raises(pulsar.InvalidTxnStatusError):
-            consumer.acknowledge(message, transaction=transaction)
+        acknowledge_as_it_ends(client, consumer, message)
         assert consumer.receive(10_000).data() == b"1"
 
 
@@ -396,23 +402,13 @@ def test_only_one_open_transaction_of_a_client_acknowledges_cumulatively_on_a_su
 
 
 def test_a_transaction_that_ends_just_when_its_acknowledgement_has_begun_excludes_no_other(
-    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, topic: str
 ) -> None:
     with pulsar.Client(broker.service_url) as client:
         consumer = client.subscribe(topic, "s")
         client.create_producer(topic).send(b"1")
         message = consumer.receive(10_000)
-        transaction = client.new_transaction(timedelta(seconds=0.5))
-        begin = TransactionWork.begin_as
-
-        def begin_and_stop(work: TransactionWork, future: Any) -> None:
-            begin(work, future)
-            until(lambda: work.dropped is not None)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(TransactionWork, "begin_as", begin_and_stop)
-            with pytest.raises(pulsar.InvalidTxnStatusError):
-                consumer.acknowledge(message, transaction=transaction)
+        acknowledge_as_it_ends(client, consumer, message)
         with client.new_transaction() as later:
             consumer.acknowledge_cumulative(message, transaction=later)
 

@@ -292,15 +292,21 @@ def enter_cluster(driven: Subscriber) -> list[Any]:
     return [*entered, *driven.tell(Subscribed(driven.attempt))]
 
 
-@pytest.mark.parametrize("is_done", [False, True], ids=["not sent", "done, but for the binding"])
-def test_a_seek_to_a_message_of_the_former_cluster_fails_as_it_is_left(*, is_done: bool) -> None:
+def without_a_binding(target: Any, *, is_done: bool) -> Subscriber:
+    """A consumer without a binding whose seek was not sent yet, or was done."""
     driven = ready() if is_done else rebinding(State.WAITING)
-    driven.tell(Seek("x", plain(4)))
+    driven.tell(Seek("x", target))
     if is_done:
         driven.tell(BrokerClosed(1, CLOSE))
         driven.tell(SeekAnswered(driven.attempt))
     else:
         driven.fire(RetryDue)
+    return driven
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["not sent", "done, but for the binding"])
+def test_a_seek_to_a_message_of_the_former_cluster_fails_as_it_is_left(*, is_done: bool) -> None:
+    driven = without_a_binding(plain(4), is_done=is_done)
     effects = enter_cluster(driven)
     (failed,) = [each for each in effects if isinstance(each, Fail)]
     assert (failed.token, type(failed.error)) == ("x", ConnectionLost if is_done else ConnectError)
@@ -312,13 +318,7 @@ def test_a_seek_to_a_message_of_the_former_cluster_fails_as_it_is_left(*, is_don
 @pytest.mark.parametrize("target", [EARLIEST, LATEST, 12345], ids=["earliest", "latest", "a time"])
 @pytest.mark.parametrize("is_done", [False, True], ids=["not sent", "done, but for the binding"])
 def test_a_seek_that_means_something_in_every_cluster_goes_to_the_next_one(*, is_done: bool, target: Any) -> None:
-    driven = ready() if is_done else rebinding(State.WAITING)
-    driven.tell(Seek("x", target))
-    if is_done:
-        driven.tell(BrokerClosed(1, CLOSE))
-        driven.tell(SeekAnswered(driven.attempt))
-    else:
-        driven.fire(RetryDue)
+    driven = without_a_binding(target, is_done=is_done)
     effects = enter_cluster(driven)
     assert len([each for each in effects if isinstance(each, AskToSeek)]) == 1
     assert [each for each in effects if isinstance(each, (Fail, ConsumerCallDone))] == []

@@ -48,7 +48,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandSeek
 
 @unique
 class TimeIs(Enum):
-    """How exactly the broker has the publish time at which a reader starts."""
+    """What the broker knows of the publish time at which a reader starts."""
 
     KEPT = "The broker keeps the position of the time, for the next SUBSCRIBE."
     UNKNOWN = "A SUBSCRIBE was sent for that position, or the broker may not have it; or the start is no time."
