@@ -14,14 +14,13 @@ acknowledged or taken back. So the cost of an entry does not depend on the numbe
 """
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
 
 from pulsar_actors.broker.model.consumer import Consumer, DeliveryBatch
 from pulsar_actors.broker.model.cursor import Cursor
 from pulsar_actors.broker.model.entry import StoredEntry
 from pulsar_actors.broker.model.interfaces import Clock
 from pulsar_actors.broker.model.selectors import KeySelector
-from pulsar_actors.broker.model.shared_dispatcher import MultipleConsumersDispatcher
+from pulsar_actors.broker.model.shared_dispatcher import MultipleConsumersDispatcher, RedeliveryQueue
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSubscribe
 
 _AHEAD_PER_CONSUMER = 2_000
@@ -48,7 +47,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         super().__init__(CommandSubscribe.SubType.Key_Shared, keys, cursor, clock, max_unacked)
         self._keys = keys
         self._allow_out_of_order = allow_out_of_order
-        self._waiting: dict[int, list[int]] = {}  # by slot, a heap of offsets
+        self._waiting: dict[int, RedeliveryQueue] = {}  # by slot
         self._waiting_count = 0
         self._waiting_for: dict[Consumer | None, dict[int, None]] = {}  # the slots above, by owner
         self._slots_pending: dict[int, tuple[Consumer, int]] = {}  # by slot, consumer and number of entries
@@ -108,16 +107,15 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _wait(self, slot: int, entry: StoredEntry) -> None:
         if slot not in self._waiting:
-            self._waiting[slot] = []
+            self._waiting[slot] = RedeliveryQueue()
             self._waiting_for.setdefault(self._keys.owner(slot), {})[slot] = None
-        heappush(self._waiting[slot], entry.offset)
-        self._waiting_count += 1
+        self._waiting_count += self._waiting[slot].add(entry.offset)
 
     def _drain(self, slot: int) -> None:
         """Send as many of a slot's waiting entries as possible."""
         offsets = self._waiting.get(slot)
         while offsets and (consumer := self._ready_owner(slot)) is not None:
-            offset = heappop(offsets)
+            offset = offsets.take_first()
             self._waiting_count -= 1
             if offset < self._cursor.managed_ledger.base:
                 continue

@@ -230,7 +230,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         turns = RoundRobinSelector()
         super().__init__(CommandSubscribe.SubType.Shared, turns, cursor, clock, max_unacked)
         self._selector = turns
-        self._replay: list[int] = []  # a heap of offsets
+        self._replay = RedeliveryQueue()
         self._chunk_owners: dict[str, Consumer] = {}  # by uuid of the message
 
     @property
@@ -275,7 +275,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
     def _next(self) -> StoredEntry | None:
         managed_ledger = self._cursor.managed_ledger
         while self._replay:
-            offset = heappop(self._replay)
+            offset = self._replay.take_first()
             if offset >= managed_ledger.base and self._cursor.remaining(managed_ledger.entry(offset)):
                 return managed_ledger.entry(offset)
         return self._read()
@@ -293,12 +293,47 @@ class SharedDispatcher(MultipleConsumersDispatcher):
 
     def _add_to_replay(self, entries: Iterable[StoredEntry]) -> None:
         for entry in entries:
-            heappush(self._replay, entry.offset)
+            self._replay.add(entry.offset)
 
     def _forget(self) -> None:
         super()._forget()
         self._replay.clear()
         self._chunk_owners.clear()
+
+
+class RedeliveryQueue:
+    """The offsets of entries that wait to be delivered again, in their order. Each is in it once.
+
+    An entry may be added while it waits: if it is acknowledged in a transaction that is aborted then.
+    """
+
+    __slots__ = ("_heap", "_offsets")
+
+    def __init__(self) -> None:
+        self._heap: list[int] = []
+        self._offsets: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, offset: int) -> bool:
+        """Add an offset, and return whether it was not there."""
+        if offset in self._offsets:
+            return False
+        self._offsets.add(offset)
+        heappush(self._heap, offset)
+        return True
+
+    def take_first(self) -> int:
+        """Remove the lowest offset, and return it."""
+        offset = heappop(self._heap)
+        self._offsets.remove(offset)
+        return offset
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._heap.clear()
+        self._offsets.clear()
 
 
 class DelayedDeliveryTracker:

@@ -68,6 +68,19 @@ def test_after_an_abort_those_messages_come_again_and_that_is_counted(world: Any
     assert receiver.subscription.backlog() == 1
 
 
+@pytest.mark.parametrize("kind", DISTRIBUTING)
+def test_a_message_that_two_transactions_give_back_before_it_can_be_delivered_comes_once(world: Any, kind: Any) -> None:
+    receiver = world.consumer(subscription_type=kind, permits=2)
+    world.producer().send_all([b"a", b"b"])
+    for transaction in (FIRST, SECOND):
+        receiver.ack_in(transaction, b"b")
+        end(receiver, transaction, commit=False)
+    assert receiver.subscription.dispatcher.replaying == 1
+    receiver.take()
+    receiver.flow(10)
+    assert receiver.take() == [b"b"]
+
+
 def test_after_an_abort_an_exclusive_subscription_goes_back_to_the_first_unacknowledged_message(world: Any) -> None:
     receiver = world.consumer()
     world.producer().send_all([b"a", b"b", b"c"])
