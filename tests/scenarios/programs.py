@@ -26,7 +26,16 @@ class Publisher:
         self._reach = reach
         self._dice = Dice(scene.world.seed, "publisher")
         self.count = 1 + self._dice.below(most)
+        """How many messages there are at the end."""
         self.caller: Caller = scene.world.spawn(self._run, "publisher")
+
+    def publish_another(self) -> None:
+        """Publish one message more."""
+        number = self.count
+        self.count += 1
+        producer = self._scene.insist(lambda: self._client.create_producer(self._topic, send_timeout_millis=0))
+        producer.send(str(number).encode())
+        producer.close()
 
     def _run(self) -> None:
         scene, dice = self._scene, self._dice
