@@ -38,7 +38,7 @@ import threading
 from _thread import RLock
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Final, TypeGuard, TypeVar
 
@@ -240,6 +240,26 @@ def copy_error(error: E) -> E:
     if notes is not None:
         vars(fresh)["__notes__"] = [*notes]  # a caller may add one
     return fresh
+
+
+def result_of(future: Future[T]) -> T:
+    """Return the result of a future that is done, or raise a copy of its error.
+
+    The traceback gets the frames of all callers. Some of these have the future, which would have the error: a reference
+    cycle, which would keep all that the frames of the program refer to until the garbage collector comes. A transaction
+    that nobody refers to any longer would stay open.
+    """
+    error = future.exception()
+    if error is None:
+        return future.result()
+    raise _copied(error).with_traceback(error.__traceback__)
+
+
+def _copied(error: BaseException) -> BaseException:
+    if isinstance(error, Exception):
+        with suppress(Exception):  # a class of somebody else's says itself how it is copied
+            return copy_error(error)
+    return error
 
 
 class OwnedFuture(Future[T]):

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from pulsar_actors.exceptions import Interrupted, Timeout
 from pulsar_actors.runtime.engine import Engine, Task, Worker
+from pulsar_actors.runtime.future import result_of
 from pulsar_actors.runtime.interrupts import is_main_thread, undisturbed
 from pulsar_actors.runtime.thread_loop import ThreadLoop
 
@@ -89,17 +90,17 @@ class ThreadEngine(Engine):
     def block(self, future: Future[T], timeout: float | None, what: str) -> T:
         """Wait for the future."""
         try:
-            if future.done():
-                return future.result()
-            if is_main_thread():
-                return _result_in_main_thread(future, timeout)
-            return future.result(timeout)
+            if not future.done():
+                if is_main_thread():
+                    _wait_in_main_thread(future, timeout)
+                else:
+                    future.exception(timeout)
         except FutureTimeout:
-            if future.done():  # completed just in time, or the error is the future's outcome
-                return future.result(0)
-            raise Timeout(f"{what} took longer than {timeout:g} s") from None
+            if not future.done():  # or else it was completed just in time
+                raise Timeout(f"{what} took longer than {timeout:g} s") from None
         except KeyboardInterrupt as interrupt:
             raise _interrupted(what) from interrupt
+        return result_of(future)
 
     def stop(self, timeout: float) -> None:
         """Tell all threads to end, and then wait for them."""
@@ -128,14 +129,16 @@ def _interrupted(what: str) -> Interrupted:
     return Interrupted(f"{what} was interrupted while it waited")
 
 
-def _result_in_main_thread(future: Future[T], timeout: float | None) -> T:
+def _wait_in_main_thread(future: Future[Any], timeout: float | None) -> None:
     """Wait for the future, and wake up now and then."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     left = LONGEST_SLEEP if timeout is None else timeout
     while True:
         try:
-            return future.result(min(left, LONGEST_SLEEP))
+            future.exception(min(left, LONGEST_SLEEP))
         except FutureTimeout:
             left = deadline - time.monotonic()
-            if left <= 0 or future.done():
+            if left <= 0:
                 raise
+        else:
+            return

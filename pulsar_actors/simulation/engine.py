@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from pulsar_actors.exceptions import Timeout
 from pulsar_actors.runtime.engine import Engine, Task, Worker
+from pulsar_actors.runtime.future import result_of
 from pulsar_actors.runtime.loop import Interleaving
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
@@ -137,7 +138,7 @@ class SimulatedEngine(Engine):
         """Let the world continue until the future is done."""
         if not self._world.block(future, timeout):
             raise Timeout(f"{what} took longer than {timeout:g} s")
-        return future.result(0)
+        return result_of(future)
 
     def stop(self, timeout: float) -> None:
         """Stop the listeners, then the loops, and wait for them unless this is one of the loops."""

@@ -73,18 +73,18 @@ def test_a_result_that_comes_in_the_very_moment_of_the_timeout_counts(engine: Th
     class JustLate(Future[str]):
         """Is done when the waiting is over, and not a moment earlier."""
 
-        def result(self, timeout: float | None = None) -> str:
+        def exception(self, timeout: float | None = None) -> BaseException | None:
             if not self.done():
                 self.set_result("in time")
                 raise FutureTimeout
-            return super().result(timeout)
+            return super().exception(timeout)
 
     assert engine.block(JustLate(), 0.0, "a call") == "in time"
 
 
 def test_ctrl_c_ends_the_waiting_with_an_error_that_says_whose(engine: ThreadEngine) -> None:
     class Impatient(Future[str]):
-        def result(self, timeout: float | None = None) -> str:
+        def exception(self, timeout: float | None = None) -> BaseException | None:
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted, match="receiving was interrupted") as caught:

@@ -316,7 +316,12 @@ def transactions(scene: Scene, kind: ConsumerType) -> None:
 
 
 def test_workers_that_share_a_topic_write_each_result_once() -> None:
-    play(150, lambda scene: transactions(scene, ConsumerType.Shared), once_failed=(110_000_220, 120_000_191), deduplication=True)
+    play(
+        150,
+        lambda scene: transactions(scene, ConsumerType.Shared),
+        once_failed=(110_000_220, 120_000_191),
+        deduplication=True,
+    )
 
 
 def test_a_worker_that_has_a_topic_alone_writes_each_result_once() -> None:
