@@ -35,7 +35,7 @@ from pulsar_actors.wire.service_url import ServiceUrl
 
 
 class HandleSettings(NamedTuple):
-    """The settings that each producer and consumer takes from the client's options. Times are in seconds."""
+    """The settings that each producer, consumer and lookup takes from the client's options. Times are in seconds."""
 
     operation_timeout: float
     tls: bool
@@ -43,7 +43,7 @@ class HandleSettings(NamedTuple):
     longest_backoff: float
 
     def backoff(self, loop: Loop) -> Backoff:
-        """Make the backoff of one producer or consumer."""
+        """Make the backoff of one of them."""
         return Backoff(loop.chance, self.first_backoff, self.longest_backoff)
 
 
@@ -81,7 +81,14 @@ class ClientContext:
             self.counters.observer = self.telemetry.begin(self)
         self.guardian: ActorRef = ClientActor.start(
             engine.loops,
-            _client_settings(options, url, version, self.counters, service_can_change=service_can_change),
+            _client_settings(
+                options,
+                url,
+                version,
+                self.counters,
+                self.handle_settings.backoff,
+                service_can_change=service_can_change,
+            ),
         )
         self.registrations = Registrations(self.guardian, engine.loops, options.connections_per_broker)
 
@@ -150,10 +157,16 @@ class ClientContext:
 
 
 def _client_settings(
-    options: ClientOptions, url: ServiceUrl, version: str, counters: ClientCounters, *, service_can_change: bool = False
+    options: ClientOptions,
+    url: ServiceUrl,
+    version: str,
+    counters: ClientCounters,
+    new_backoff: Callable[[Loop], Backoff],
+    *,
+    service_can_change: bool,
 ) -> ClientSettings:
     timeout = float(options.operation_timeout_seconds)
-    lookup = LookupSettings(timeout, options.listener_name, options.concurrent_lookup_requests)
+    lookup = LookupSettings(timeout, options.listener_name, options.concurrent_lookup_requests, new_backoff)
     pool_settings = ConnectionPoolSettings(
         client_version=version,
         connection_timeout=options.connection_timeout_ms / 1000,

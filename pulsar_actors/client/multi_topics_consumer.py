@@ -398,7 +398,8 @@ def start_multi_topics_consumer(
         look_again=interval,
     )
     new_members = partial(ConsumerMembers, context, options, start, new_dead_letter_sender, listeners)
-    search = TopicSearch(pattern, _MODES[options.regex_subscription_mode], context.operation_timeout)
+    mode, new_backoff = _MODES[options.regex_subscription_mode], context.handle_settings.backoff
+    search = TopicSearch(pattern, mode, context.operation_timeout, new_backoff)
     actor = new_multi_topics_actor(context, link, settings, new_members, search)
     state = MultiTopicsConsumerState(engine, link, actor, options, context.operation_timeout)
     context.start(actor, state)

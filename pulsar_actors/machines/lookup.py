@@ -18,7 +18,6 @@ When too many wait already, a lookup fails at once.
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
 from enum import Enum, unique
 from typing import Any, Final, Generic, TypeVar
 
@@ -174,11 +173,11 @@ class LookupMachine(StateMachine, chart=CHART):
         "_tls",
     )
 
-    def __init__(self, request: Message, *, tls: bool, jitter: Callable[[], float], timeout: float) -> None:
+    def __init__(self, request: Message, *, tls: bool, backoff: Backoff, timeout: float) -> None:
         super().__init__()
         self._request = request
         self._tls = tls
-        self._backoff = Backoff(jitter)
+        self._backoff = backoff
         self._timeout = timeout
         self._deadline = math.inf
         self._authoritative = False

@@ -13,7 +13,7 @@ The broker alone decides which names match; a consumer that needs more than the 
 `connection` counts the requested connections. An event of an earlier one is stale, and does not reach the chart.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import Enum, unique
 from typing import Final
 
@@ -224,16 +224,14 @@ class TopicListWatcher(StateMachine, chart=CHART, current=("connection",)):
 
     __slots__ = ("_backoff", "_namespace", "_pattern", "_timeout", "_topics", "_watcher_id", "connection")
 
-    def __init__(
-        self, watcher_id: int, namespace: str, pattern: str, *, jitter: Callable[[], float], timeout: float
-    ) -> None:
+    def __init__(self, watcher_id: int, namespace: str, pattern: str, *, backoff: Backoff, timeout: float) -> None:
         super().__init__()
         self.connection = 0
         self._watcher_id = watcher_id
         self._namespace = namespace
         self._pattern = pattern
         self._timeout = timeout
-        self._backoff = Backoff(jitter)
+        self._backoff = backoff
         self._topics = WatchedTopics()
 
     def attach(self, event: StartWatching | WatchRetryDue, now: float) -> Effects:

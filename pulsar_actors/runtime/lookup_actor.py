@@ -37,6 +37,7 @@ from pulsar_actors.machines.lookup_events import (
 )
 from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.connection_pool import Service
@@ -62,6 +63,7 @@ class LookupSettings(NamedTuple):
     timeout: float
     listener_name: str | None
     at_once: int
+    new_backoff: Callable[[Loop], Backoff]
 
 
 class BrokerQuery(NamedTuple):
@@ -252,9 +254,8 @@ class LookupActor(LoopActor):
 
     def _begin(self, command: Message, cluster_url: str | None, callbacks: LookupCallbacks) -> None:
         settings = self._settings
-        machine = LookupMachine(
-            command, tls=self._service.url.is_tls, jitter=self.loop.chance, timeout=settings.timeout
-        )
+        backoff = settings.new_backoff(self.loop)
+        machine = LookupMachine(command, tls=self._service.url.is_tls, backoff=backoff, timeout=settings.timeout)
         self._serial += 1
         self._counters.lookups += 1
         subject: str = getattr(command, "topic", "") or getattr(command, "namespace", "")

@@ -33,6 +33,7 @@ from pulsar_actors.machines.multi_topics_events import (
     WatchTopics,
 )
 from pulsar_actors.machines.topic_list_watcher import TopicListWatcher
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.subscribed_topics import TopicPattern
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, tell
@@ -42,6 +43,7 @@ from pulsar_actors.runtime.future import SlimFuture, is_slim_future, settle
 from pulsar_actors.runtime.handle_link import HandleLink
 from pulsar_actors.runtime.handler_actor import CloseableActor
 from pulsar_actors.runtime.lookup_actor import BrokerQuery
+from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.messages import CloseHandle, Registration
 from pulsar_actors.runtime.producer_actor import TriggerFlush
 from pulsar_actors.runtime.topic_list_watcher_actor import TopicListWatcherActor, TopicListWatcherEnded, TopicsChanged
@@ -112,6 +114,8 @@ class TopicSearch(NamedTuple):
     mode: "CommandGetTopicsOfNamespace.Mode.ValueType" = CommandGetTopicsOfNamespace.PERSISTENT
     timeout: float = 30.0
     """The timeout of a topic list watcher's requests, in seconds."""
+    new_backoff: Callable[[Loop], Backoff] = lambda loop: Backoff(loop.chance)
+    """Makes the backoff of a topic list watcher."""
 
 
 F = TypeVar("F", bound=MemberFactory)
@@ -231,7 +235,7 @@ class MultiTopicsActor(CloseableActor[MultiTopics], Generic[F]):
             registration.id,
             namespace,
             f"{namespace}/.*",  # the pattern is matched here, in Python's dialect of regular expressions
-            jitter=registration.loop.chance,
+            backoff=self._search.new_backoff(registration.loop),
             timeout=self._search.timeout,
         )
         self._watcher = TopicListWatcherActor.start(registration, machine, self.actor_ref)

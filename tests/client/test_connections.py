@@ -1,10 +1,11 @@
 import contextlib
 import gc
+import re
 import socket
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,27 @@ def test_pauses_between_attempts_are_each_twice_the_one_before() -> None:
     assert len(pauses) == 8
     assert pauses[0] == pytest.approx(0.1, rel=0.15)
     assert all(longer / pause == pytest.approx(2, rel=0.15) for pause, longer in pairwise(pauses))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda client: client.create_producer("t"), id="lookup"),
+        pytest.param(lambda client: client.subscribe(re.compile("public/default/nothing.*"), "s"), id="watcher"),
+    ],
+)
+def test_no_pause_is_longer_than_the_longest_that_is_set(make: Callable[[pulsar.Client], object]) -> None:
+    with Simulation() as simulation:
+        client = simulation.client(initial_backoff_interval_ms=100, max_backoff_interval_ms=500)
+        kept = make(client)
+        simulation.broker.faults.on_accept(times=None).hang_up()
+        simulation.broker.cut_connections()
+        simulation.sleep(120)
+        dialled = [change.time for change in client.history() if change.event == "dial"]
+        assert kept is not None
+    pauses = [later - earlier for earlier, later in pairwise(dialled)]
+    assert len(pauses) > 10
+    assert max(pauses) == pytest.approx(0.5, rel=0.15)
 
 
 def test_pauses_are_short_again_after_a_success(broker: EmbeddedBroker) -> None:

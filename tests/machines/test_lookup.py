@@ -39,6 +39,7 @@ from pulsar_actors.machines.lookup_events import (
     SendLookup,
     ServiceChanged,
 )
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
     CommandGetSchemaResponse,
@@ -64,7 +65,9 @@ class Asked(Driven):
 
     def __init__(self, question: Any = TOPIC, *, tls: bool = False, began: bool = True) -> None:
         permit = (LookupPermitGranted(), LookupAttached()) if began else ()
-        super().__init__(LookupMachine(question, tls=tls, jitter=lambda: 0.0, timeout=30.0), Enqueue(), *permit)
+        super().__init__(
+            LookupMachine(question, tls=tls, backoff=Backoff(lambda: 0.0), timeout=30.0), Enqueue(), *permit
+        )
 
     def error(self) -> Exception:
         (lost,) = self.did(NotFound)

@@ -47,6 +47,7 @@ from pulsar_actors.machines.lookup_events import (
     ServiceChanged,
 )
 from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandGetSchema,
     CommandGetSchemaResponse,
@@ -161,7 +162,9 @@ class AnyLookup(RuleBasedStateMachine):
     def go_some_way(self, data: st.DataObject, *, tls: bool) -> None:
         self.question = data.draw(st.sampled_from(self.questions))
         self.tls = tls
-        self.machine: LookupMachine = self.machine_class(self.question, tls=tls, jitter=lambda: 0.0, timeout=TIMEOUT)
+        self.machine: LookupMachine = self.machine_class(
+            self.question, tls=tls, backoff=Backoff(lambda: 0.0), timeout=TIMEOUT
+        )
         for _ in range(data.draw(st.sampled_from(self.starts))):
             self.advance()
 

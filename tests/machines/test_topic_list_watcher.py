@@ -30,6 +30,7 @@ from pulsar_actors.machines.topic_list_watcher import (
     WatchStarted,
     WatchUpdated,
 )
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.wire.PulsarApi_pb2 import CommandWatchTopicListSuccess, CommandWatchTopicUpdate
 from tests.machines.driven import Driven
 
@@ -38,7 +39,9 @@ LOST = ConnectionLost("reset")
 
 def watch(*events: Any) -> Driven:
     return Driven(
-        TopicListWatcher(7, "public/default", "a.*", jitter=lambda: 0.0, timeout=30.0), StartWatching(), *events
+        TopicListWatcher(7, "public/default", "a.*", backoff=Backoff(lambda: 0.0), timeout=30.0),
+        StartWatching(),
+        *events,
     )
 
 

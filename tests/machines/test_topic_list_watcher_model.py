@@ -37,6 +37,7 @@ from pulsar_actors.machines.topic_list_watcher import (
     WatchStarted,
     WatchUpdated,
 )
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.wire.PulsarApi_pb2 import CommandWatchTopicListSuccess, CommandWatchTopicUpdate
 from tests.machines.mutants import Fault, Hunt, fault, hunting
 
@@ -59,7 +60,9 @@ class AnyWatch(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.machine: TopicListWatcher = self.machine_class(WATCHER, "n", "p", jitter=lambda: 0.0, timeout=TIMEOUT)
+        self.machine: TopicListWatcher = self.machine_class(
+            WATCHER, "n", "p", backoff=Backoff(lambda: 0.0), timeout=TIMEOUT
+        )
         self.topics: frozenset[str] = frozenset(NAMES[:1])
         self.reported: frozenset[str] = frozenset()
         self.connection = 0

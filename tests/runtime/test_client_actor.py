@@ -10,6 +10,7 @@ from pulsar_actors.machines.connection_commands import PRODUCER
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup import SERVICE_URL
 from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.runtime import lookup_actor
 from pulsar_actors.runtime.actor import ActorDied, ActorRef, tell
 from pulsar_actors.runtime.client_actor import ClientActor, ClientSettings, Registrations, UseService
@@ -53,7 +54,9 @@ class Bench:
         made = {
             "service_url": ServiceUrl.parse("pulsar://a:6650,a2:6651"),
             "pool_settings": ConnectionPoolSettings("test"),
-            "lookup": lookup_actor.LookupSettings(30.0, listener_name=None, at_once=10),
+            "lookup": lookup_actor.LookupSettings(
+                30.0, listener_name=None, at_once=10, new_backoff=lambda loop: Backoff(loop.chance)
+            ),
             "access": ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, HttpClient(NO_CONTEXT)),
             "counters": self.counters,
         }

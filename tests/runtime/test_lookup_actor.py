@@ -7,6 +7,7 @@ from pulsar_actors.machines import lookup_events
 from pulsar_actors.machines.connection_events import SendRequest
 from pulsar_actors.machines.lookup_events import AcquireLookupPermit, LookupTarget
 from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.runtime import lookup_actor
 from pulsar_actors.runtime.actor import ActorDied, tell
 from pulsar_actors.runtime.connection_actor import ServiceAccess
@@ -18,7 +19,9 @@ from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.service_url import ServiceUrl
 from tests.support.manual_loop import ActorBench, actor_of, effects_of
 
-SETTINGS = lookup_actor.LookupSettings(timeout=30.0, listener_name=None, at_once=2)
+SETTINGS = lookup_actor.LookupSettings(
+    timeout=30.0, listener_name=None, at_once=2, new_backoff=lambda loop: Backoff(loop.chance)
+)
 TOPIC = "persistent://public/default/t"
 SERVICE_URL = LookupTarget(None, None)
 NO_CONTEXT: Any = None

@@ -13,6 +13,7 @@ from pulsar_actors.machines.connection_events import RemoveHandler, SendRequest
 from pulsar_actors.machines.lookup import SERVICE_URL
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.topic_list_watcher import TopicListWatcher
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.runtime import messages
 from pulsar_actors.runtime.actor import LoopActor
 from pulsar_actors.runtime.topic_list_watcher_actor import TopicListWatcherActor, TopicListWatcherEnded, TopicsChanged
@@ -26,7 +27,7 @@ class Bench(ActorBench):
     def __init__(self) -> None:
         super().__init__()
         self.whom, self.connection = self.actors.make(), self.actors.make()
-        machine = TopicListWatcher(3, "public/default", "a.*", jitter=lambda: 0.0, timeout=30.0)
+        machine = TopicListWatcher(3, "public/default", "a.*", backoff=Backoff(lambda: 0.0), timeout=30.0)
         self.actor = TopicListWatcherActor.start(
             messages.Registration(WATCHER, 3, self.guardian, 1, self.loop), machine, self.whom
         )
@@ -126,7 +127,9 @@ def test_a_pattern_that_is_too_long_for_the_broker_ends_the_watch_with_its_words
     with EmbeddedBroker() as broker, closing(pulsar.Client(broker.service_url)) as client:
         context: Any = getattr(client, "_context")  # noqa: B009 - there is no public way to it
         registration = context.registrations.new(WATCHER)
-        machine = TopicListWatcher(registration.id, "public/default", "a" * 60, jitter=lambda: 0.0, timeout=5.0)
+        machine = TopicListWatcher(
+            registration.id, "public/default", "a" * 60, backoff=Backoff(lambda: 0.0), timeout=5.0
+        )
         TopicListWatcherActor.start(registration, machine, Ear.start(registration.loop, None))
         ended = heard.get(timeout=20.0)
     assert "longer than maximum" in str(ended.error)
