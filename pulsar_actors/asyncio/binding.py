@@ -4,6 +4,9 @@ A loop that ends with `shutdown_asyncgens`, as `asyncio.run` and `asyncio.Runner
 one generator for each loop waits for that, and then closes the clients of the loop that are still open. A loop that is
 closed without it is noticed with the next completion for it, or the next client; a client that is not referenced any
 longer ends in any case, as the synchronous one does.
+
+An error has the frames of the coroutines that it has passed, and none of them keeps the future that has it: see
+`result_of` in `runtime/future.py`.
 """
 
 import asyncio
@@ -12,11 +15,13 @@ import weakref
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from pulsar_actors.asyncio.completions import Completions, LoopReply
 from pulsar_actors.asyncio.listeners import ListenerTask
 from pulsar_actors.client.client import Client as SyncClient
+from pulsar_actors.runtime.future import copied
 
 T = TypeVar("T")
 
@@ -90,17 +95,11 @@ class LoopBinding:
         """
         reply: LoopReply[T] = LoopReply(self.completions())
         reply.abandoned = abandoned
-
-        def run() -> None:
-            try:
-                result = call()
-            except BaseException as error:  # noqa: BLE001 - it is the caller's
-                reply.set_exception(error)
-            else:
-                reply.set_result(result)
-
-        self._start_thread(run)
-        return await reply.future
+        self._start_thread(partial(_run, call, reply))
+        try:
+            return await reply.future
+        finally:
+            del reply
 
     def future_of(self, ended: "Future[T]") -> "asyncio.Future[T]":
         """Return a future of the loop that ends like a future of the synchronous client."""
@@ -111,7 +110,7 @@ class LoopBinding:
             if error is None:
                 reply.set_result(future.result())
             else:
-                reply.set_exception(error)
+                reply.set_exception(copied(error))
 
         ended.add_done_callback(done)
         return reply.future
@@ -119,6 +118,17 @@ class LoopBinding:
     async def wait_for(self, ended: "Future[T]") -> T:
         """Wait for a future of the synchronous client."""
         return await self.future_of(ended)
+
+
+def _run(call: Callable[[], T], reply: LoopReply[T]) -> None:
+    try:
+        result = call()
+    except BaseException as error:  # noqa: BLE001 - it is the caller's
+        reply.set_exception(error)
+    else:
+        reply.set_result(result)
+    finally:
+        del reply
 
 
 def start_thread(call: Callable[[], object]) -> None:

@@ -105,8 +105,9 @@ class Producer(Handle[SyncProducer]):
             properties, partition_key, ordering_key, sequence_id, replication_clusters, bool(disable_replication),
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
+        reply: LoopReply[MessageId] | None = None
         if transaction is None:
-            reply: LoopReply[MessageId] = LoopReply(self._completions)
+            reply = LoopReply(self._completions)
             stored = reply.future
             enqueuer, payload, tag = self._handle.prepare(content, message_options, reply)
         else:
@@ -132,6 +133,8 @@ class Producer(Handle[SyncProducer]):
         except asyncio.CancelledError as error:
             error.args = error.args or (SENT_ALL_THE_SAME,)
             raise
+        finally:
+            del stored, reply, tag
 
     @overload
     async def send_many(

@@ -252,10 +252,11 @@ def result_of(future: Future[T]) -> T:
     error = future.exception()
     if error is None:
         return future.result()
-    raise _copied(error).with_traceback(error.__traceback__)
+    raise copied(error).with_traceback(error.__traceback__)
 
 
-def _copied(error: BaseException) -> BaseException:
+def copied(error: BaseException) -> BaseException:
+    """Copy an error if it can be copied."""
     if isinstance(error, Exception):
         with suppress(Exception):  # a class of somebody else's says itself how it is copied
             return copy_error(error)

@@ -6,15 +6,17 @@ Or else a transaction would stay open for long that is to be aborted with its la
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import pulsar_actors as pulsar
+from pulsar_actors import asyncio as aio
 from pulsar_actors.broker import EmbeddedBroker
 from tests.support.life import until
+from tests.support.loops import Run, happens
 
 
 class Local:
@@ -68,6 +70,36 @@ def fail(call: Callable[[Any], object], program: Any, found: list[Any]) -> None:
         call(program)
     except pulsar.PulsarException as error:
         found += [type(error), weakref.ref(local)]
+
+
+async def fail_in_loop(call: Callable[[Any], Awaitable[object]], program: Any, found: list[Any]) -> None:
+    local = Local()
+    try:
+        await call(program)
+    except pulsar.PulsarException as error:
+        found += [type(error), weakref.ref(local)]
+
+
+@pytest.mark.parametrize("what", CALLS)
+@pytest.mark.usefixtures("no_collector")
+def test_the_error_of_a_call_in_an_event_loop_keeps_no_frame(broker: EmbeddedBroker, what: str, run: Run) -> None:
+    command, call = CALLS[what]
+    found: list[Any] = []
+
+    async def main() -> None:
+        async with aio.Client(broker.service_url) as client:
+            consumer = await client.subscribe("frames", what, ack_receipt_enabled=True)
+            producer = await client.create_producer("frames")
+            await producer.send(b"x")
+            program = SimpleNamespace(client=client, consumer=consumer, producer=producer)
+            program.message, program.transaction = await consumer.receive(10_000), await client.new_transaction()
+            fault = broker.faults.on(command, times=None).refuse("NotAllowedError", "no")
+            await fail_in_loop(call, program, found)
+            fault.remove()
+            await happens(lambda: found[1]() is None)
+
+    run(main)
+    assert issubclass(found[0], pulsar.PulsarException)
 
 
 @pytest.mark.parametrize("in_main_thread", [True, False])
