@@ -24,8 +24,12 @@ A coordinator forgets a transaction that has ended. That it does not know one wh
 the commit has most probably succeeded: OutcomeUnknown says so. It is certain if the commit was decided before.
 
 The coordinator aborts a transaction that is open for longer than its timeout. Our timer starts after the coordinator's,
-and counts only until END_TXN is sent. An abort of a transaction that the coordinator does not know, or is ending, has
-succeeded: we have sent no commit.
+and counts only until END_TXN is sent. When it ends, we ask for the abort as well, and wait for no answer. A coordinator
+that has moved runs again only when a client connects to it, and the clock of its broker may be set back. Until it ends
+the transaction, nobody gets what is behind its first message. But who joins a transaction does not know its timeout, so
+no client asks for the abort of one that is shared.
+
+An abort of a transaction that the coordinator does not know, or is ending, has succeeded: we have sent no commit.
 
 A transaction may be *shared* by several clients: one opens it, others join it by its id, and one of them ends it, which
 knows from the others that their work is done. Each of the others leaves it: its work settles as before an end, but no
@@ -96,7 +100,7 @@ class State(Enum):
     ABORTED = "Aborted."
     LEAVE_SETTLING = "To be left: all sends and acknowledgements that have begun must end first."
     LEFT = "Left: it goes on in another client."
-    TIMED_OUT = "It was open for longer than its timeout: the coordinator aborts it."
+    TIMED_OUT = "It was open for longer than its timeout, for which the coordinator aborts it."
     FAILED = "Not opened, or ended by an error; after a commit the outcome may not be known."
 
 
@@ -126,7 +130,8 @@ ROWS: Final = (
     Row(Register,              TAKING,            INTERNAL,          None,            "ask_to_register"),
     Row(Registered,            UNENDED,             INTERNAL,          None,            "complete_registration"),
     Row(RegistrationFailed,    UNENDED,             INTERNAL,          None,            "fail_registration"),
-    Row(TransactionTimeoutDue, TAKING,            TIMED_OUT,         None,            "time_out"),
+    Row(TransactionTimeoutDue, TAKING,            TIMED_OUT,         "is_shared",     "time_out"),
+    Row(TransactionTimeoutDue, TAKING,            TIMED_OUT,         None,            "time_out_and_abort"),
 
     # Commit.
     Row(Commit,                OPEN,              COMMIT_SETTLING,   None,            "settle"),
@@ -268,6 +273,10 @@ class TransactionMachine(StateMachine, chart=CHART):
         what = f"the transaction {self.id} was open for longer than its timeout of {self.timeout:g} s"
         error = _not_open(f"{what}, and is aborted")
         return [*self._over(error), DropWork(error), RewindConsumers(self._take_callers(), error)]
+
+    def time_out_and_abort(self, event: TransactionTimeoutDue, now: float) -> Effects:
+        """End in the same way, and ask for the abort, in case the coordinator's time does not pass."""
+        return [*self.time_out(event, now), self._ask_to_end(commit=False)]
 
     # Commit.
 
@@ -416,7 +425,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Fail the call. If the coordinator opens the transaction, it is empty, and times out."""
         return [TransactionNotOpened(AlreadyClosed("the client is closed"))]
 
-    def is_shared(self, event: CloseTransaction, now: float) -> bool:
+    def is_shared(self, event: TransactionTimeoutDue | CloseTransaction, now: float) -> bool:
         """Return whether other clients may work on it."""
         return self._shared
 

@@ -550,6 +550,19 @@ def test_a_commit_is_not_waited_for_by_who_has_forgotten_the_transaction(broker:
         until(lambda: transactions_of(client) == [])
 
 
+def test_a_transaction_that_is_open_for_too_long_ends_though_its_coordinator_has_moved_and_runs_nowhere() -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        producer, other = client.create_producer("t"), client.create_producer("t")
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        transaction = client.new_transaction(timedelta(seconds=5))
+        producer.send(b"hidden", transaction=transaction)
+        other.send(b"behind")
+        simulation.broker.call(lambda broker: [each.unload() for each in broker.cluster.coordinators])
+        assert reader.read_next(10_000).data() == b"behind"
+        assert transaction.state is pulsar.TransactionState.TIME_OUT
+
+
 @pytest.mark.parametrize("closes", ["producer", "client"])
 def test_a_close_sends_messages_whose_topic_is_being_registered(
     broker: EmbeddedBroker, any_topic: str, closes: str

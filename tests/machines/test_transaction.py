@@ -32,6 +32,7 @@ from pulsar_actors.machines.transaction_events import (
     EndFailed,
     EndTransaction,
     FreeSubscriptions,
+    Join,
     RefuseWork,
     Register,
     RewindConsumers,
@@ -314,6 +315,22 @@ def test_after_its_timeout_nothing_of_it_is_sent() -> None:
     assert "open for longer than its timeout of 60 s" in str(dropped.error)
     driven.tell(Commit("caller"))
     assert "is TIMED_OUT, and cannot be committed" in str(failure(driven))
+
+
+def test_after_its_timeout_the_coordinator_is_asked_for_the_abort_and_nobody_waits_for_the_answer() -> None:
+    driven = opened(Commit("caller"))
+    driven.fire(TransactionTimeoutDue)
+    (ask,) = driven.did(AskToEnd)
+    assert (ask.command.txn_action, driven.machine.is_over) == (ABORT, True)
+    assert "open for longer than its timeout" in str(failure(driven))
+    assert driven.tell(EndFailed(NO_ANSWER, repeated=False)) == []
+
+
+def test_a_shared_transaction_is_aborted_by_the_coordinator_only() -> None:
+    driven = Driven(TransactionMachine(0, 60.0, 30.0, shared=True), Join(ID))
+    driven.fire(TransactionTimeoutDue)
+    assert driven.did(AskToEnd) == []
+    assert driven.machine.is_over
 
 
 def test_the_timeout_does_not_count_once_the_end_is_sent() -> None:

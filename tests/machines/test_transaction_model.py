@@ -138,7 +138,7 @@ class AnyTransaction(RuleBasedStateMachine):
     def send_end(self, *, commit: bool) -> None:
         assert self.sent in {None, commit}, "ends in two ways"
         assert not self.leaving, "ends what it has left to others"
-        assert self.settled, "ends before its work has ended"
+        assert self.settled or self.machine.state is State.TIMED_OUT, "ends before its work has ended"
         assert self.refused, "takes work after its end"
         assert not (commit and self.failure), "commits without a part of it"
         assert not self.in_flight, "ends twice at once"
@@ -453,9 +453,9 @@ FAULTS = [
     fault(RegistrationFailed, State.OPEN, "fail_registration", {"does": None},
           "without an answer", "go_on", "something_is_registered", "a_registration_is_answered"),
     # Its end.
-    fault(TransactionTimeoutDue, State.OPEN, "time_out", {"does": None},
+    fault(TransactionTimeoutDue, State.OPEN, "time_out_and_abort", {"does": None},
           "goes on to send|takes work|without an answer", "go_on", "time_passes"),
-    fault(TransactionTimeoutDue, State.COMMIT_SETTLING, "time_out", {"does": "complete"},
+    fault(TransactionTimeoutDue, State.COMMIT_SETTLING, "time_out_and_abort", {"does": "complete"},
           "told of a commit|goes on to send|takes work|without an answer", "go_on", "time_passes"),
     fault(TransactionTimeoutDue, State.COMMITTING, None, {"does": "time_out"},
           "told that a commit failed|delivers again", "go_on", "time_passes", "end_arrives"),
