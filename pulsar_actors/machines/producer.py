@@ -312,7 +312,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
         opened = [ProducerOpened(event.command.producer_name)] if self._accepted() else []
         self.identity.adopt(event.command)
         self.sequence_ids.created(event.command.last_sequence_id)
-        self.pending.bind(self.connection, signed(event.command.last_sequence_id), now)
+        self.pending.bind(self.connection, now, signed(event.command.last_sequence_id))
         oversized = [Fail(one.failed.token, one.error) for one in self.pending.fail_oversized(self._largest_entry)]
         if not len(self.pending):
             self._reset_failures()  # with pending batches, only a receipt counts as success

@@ -334,7 +334,7 @@ class PendingMessages(Generic[T]):
             self._waiting.append(item)
         self._plain_items += not isinstance(item, TransactionalSend)
 
-    def bind(self, connection: int, last_sequence_id: int = -1, now: float = 0.0) -> None:
+    def bind(self, connection: int, now: float, last_sequence_id: int = -1) -> None:
         """Start on a new connection, where nothing is written yet.
 
         `last_sequence_id` is that of the last message which the broker knows. It may not be on its disk yet, so each

@@ -49,7 +49,7 @@ def _written(*spans: tuple[str, int, int]) -> PendingMessages[str]:
     queue = _queue()
     for span in spans:
         _add(queue, *span)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     return queue
 
@@ -80,7 +80,7 @@ def _behind_a_transaction(*spans: tuple[str, int, int]) -> PendingMessages[str]:
         item = PendingSend(token, first, last, 1, 10, 30.0)
         queue.reserve(1, 10)
         queue.add(item.in_transaction(TransactionId(0, 0)) if token.startswith("t") else item)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     return queue
 
@@ -109,7 +109,7 @@ def test_a_plain_message_overtakes_those_of_transactions_although_its_user_gave_
     queue.reserve(2, 20)
     queue.add(PendingSend("t", 9, 9, 1, 10, None).in_transaction(TransactionId(0, 0)))
     queue.add(PendingSend("plain", 5, 5, 1, 10, 30.0))
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     assert queue.receipt(1, 5, (3, 4)) == StoredSend("plain", ((3, 4),), 5, overtook=True)
 
@@ -211,13 +211,13 @@ def test_a_receipt_within_the_head_or_of_another_connection_or_for_nothing_writt
     queue = _written(("batch", 5, 9), ("next", 10, 10))
     assert not any(queue.skips_head(1, sequence_id, (3, 4)) for sequence_id in range(10))
     assert not queue.skips_head(0, 10, (3, 4))
-    queue.bind(2)
+    queue.bind(2, 0.0)
     assert not queue.skips_head(2, 10, (3, 4))
 
 
 def test_a_receipt_from_an_earlier_connection_or_for_nothing_written_is_ignored() -> None:
     queue = _written(("old", 0, 0))
-    queue.bind(2)
+    queue.bind(2, 0.0)
     assert queue.receipt(2, 0, (3, 4)) is ReceiptVerdict.IGNORED
     queue.take_unwritten()
     assert queue.receipt(1, 0, (3, 4)) is ReceiptVerdict.IGNORED
@@ -240,7 +240,7 @@ def test_the_same_id_given_twice_takes_two_receipts_in_order() -> None:
 def test_chunks_share_an_id_and_the_last_receipt_ends_the_message_whichever_it_is(order: tuple[int, ...]) -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=3)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     *first, last = [queue.receipt(1, 5, (3, entry)) for entry in order]
     assert first == [ReceiptVerdict.CHUNK] * 2
@@ -255,7 +255,7 @@ def test_a_receipt_that_comes_twice_counts_for_one_chunk(*, overtakes: bool) -> 
         queue.reserve(before.messages, before.size)
         queue.add(before)
     _add(queue, "large", 5, frames=2)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     assert queue.receipt(1, 5, (3, 0)) == ReceiptVerdict.CHUNK
     assert queue.receipt(1, 5, (3, 0)) == ReceiptVerdict.IGNORED
@@ -266,7 +266,7 @@ def test_a_receipt_that_comes_twice_counts_for_one_chunk(*, overtakes: bool) -> 
 def test_chunks_of_a_topic_that_stores_nothing_have_all_the_same_receipt() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=2)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     queue.receipt(1, 5, (0, 0))
     assert isinstance(queue.receipt(1, 5, (0, 0)), StoredSend)
@@ -275,7 +275,7 @@ def test_chunks_of_a_topic_that_stores_nothing_have_all_the_same_receipt() -> No
 def test_a_last_chunk_that_is_dropped_as_a_duplicate_completes_a_message_whose_place_is_not_known() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=2)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     queue.receipt(1, 5, (3, 0))
     assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large", ((3, 0), (-1, -1)), 5)
@@ -286,7 +286,7 @@ def test_last_chunks_that_are_dropped_as_duplicates_overtake_those_that_are_stor
     for sequence_id in (5, 6):
         _add(queue, f"large {sequence_id}", sequence_id, frames=3)
     _add(queue, "new", 7)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     assert queue.receipt(1, 5, (-1, -1)) == StoredSend("large 5", ((-1, -1),), 5)
     assert queue.receipt(1, 5, (3, 0)) == ReceiptVerdict.IGNORED
@@ -300,12 +300,12 @@ def test_last_chunks_that_are_dropped_as_duplicates_overtake_those_that_are_stor
 def test_a_message_of_which_some_chunks_are_in_another_cluster_is_written_from_its_start() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=3)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     queue.receipt(1, 5, (3, 0))
     queue.unbind()
     queue.leave_cluster()
-    queue.bind(2)
+    queue.bind(2, 0.0)
     assert [item.next_frame for item in queue.take_unwritten()] == [0]
 
 
@@ -314,13 +314,13 @@ def test_of_a_message_that_the_broker_has_only_the_last_chunk_is_written_again(r
     queue = _queue()
     for sequence_id in (5, 6):
         _add(queue, sequence_id, sequence_id, frames=3)
-    queue.bind(1, last_sequence_id=9)
+    queue.bind(1, 0.0, last_sequence_id=9)
     assert [item.next_frame for item in queue.take_unwritten()] == [0, 0], "they have never been written"
-    queue.bind(2, last_sequence_id=5)
+    queue.bind(2, 0.0, last_sequence_id=5)
     assert [item.next_frame for item in queue.take_unwritten()] == [2, 0]
-    queue.bind(3, last_sequence_id=-1)
+    queue.bind(3, 0.0, last_sequence_id=-1)
     assert [item.next_frame for item in queue.take_unwritten()] == [0, 0], "the next broker does not have them"
-    queue.bind(2, last_sequence_id=5)
+    queue.bind(2, 0.0, last_sequence_id=5)
     queue.take_unwritten()
     stored = queue.receipt(2, 5, receipt)
     assert isinstance(stored, StoredSend)
@@ -331,10 +331,10 @@ def test_of_a_message_that_the_broker_has_only_the_last_chunk_is_written_again(r
 def test_chunks_that_are_stored_are_not_written_again() -> None:
     queue = _queue()
     _add(queue, "large", 5, frames=3)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     queue.receipt(1, 5, (3, 0))
-    queue.bind(2)
+    queue.bind(2, 0.0)
     assert [item.next_frame for item in queue.take_unwritten()] == [1]
     queue.receipt(2, 5, (3, 1))
     assert isinstance(queue.receipt(2, 5, (3, 2)), StoredSend)
@@ -359,7 +359,7 @@ def test_a_new_connection_sends_the_whole_queue_in_order_before_anything_new() -
     queue.unbind()
     _add(queue, "d", 3)
     assert queue.take_unwritten() == []
-    queue.bind(2)
+    queue.bind(2, 0.0)
     _add(queue, "e", 4)
     assert [item.token for item in queue.take_unwritten()] == ["a", "b", "c", "d", "e"]
     assert queue.take_unwritten() == []
@@ -444,7 +444,7 @@ def test_a_refused_message_may_be_stored_from_an_earlier_connection() -> None:
     queue = _queue()
     item = _add(queue, "a", 0)
     for generation in (1, 2):
-        queue.bind(generation)
+        queue.bind(generation, 0.0)
         queue.take_unwritten()
     assert queue.fail(item) == FailedSend("a", may_be_stored=True)
 
@@ -454,7 +454,7 @@ def test_ending_an_item_twice_is_an_error_and_frees_nothing() -> None:
     queue = PendingMessages[str](messages, memory)
     first = _add(queue, "a", 0)
     _add(queue, "b", 1)
-    queue.bind(1)
+    queue.bind(1, 0.0)
     queue.take_unwritten()
     queue.fail(first)
     with pytest.raises(ValueError, match="not in deque"):

@@ -74,7 +74,7 @@ class EverySendEndsOnceAndInOrder(RuleBasedStateMachine):
     @rule(known=st.integers(-1, 40))
     def connect(self, known: int) -> None:
         self.generation += 1
-        self.queue.bind(self.generation, known)
+        self.queue.bind(self.generation, 0.0, known)
         self.bound = True
         for sent in self.model:
             sent.written = False
