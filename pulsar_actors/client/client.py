@@ -123,13 +123,15 @@ class Client(Closeable):
             Credentials: `AuthenticationToken`, `AuthenticationTLS`, `AuthenticationBasic`, `AuthenticationOauth2` or
             your own.
         operation_timeout_seconds = 30
-            Seconds for calls such as creating, closing and seeking, including retries.
+            Seconds for calls such as creating, closing and seeking, including retries. Creating has two steps with so
+            many seconds each: first a broker is asked for the partitions.
         io_threads = 1
             Threads for the connections to brokers. One is enough for almost all programs.
         message_listener_threads = 1
             Threads that call message listeners; each consumer uses one of them.
         concurrent_lookup_requests = 50000
-            Concurrent lookups. Up to 50,000 more wait, and any beyond that fail at once.
+            Concurrent lookups, with the pauses between their retries. Further ones wait, up to 50,000 in all, and any
+            beyond that fail at once.
         log_conf_file_path = None
             Without effect, as in the official client.
         stats_interval_in_seconds = 600
@@ -410,7 +412,8 @@ class Client(Closeable):
         properties = None
             Shown by the broker's statistics: a dict of str.
         pattern_auto_discovery_period = 60
-            Seconds between two searches for topics that match a pattern.
+            Seconds between two searches for topics that match a pattern. They are also the checks for new partitions,
+            which `partitions_update_interval` may ask for more often.
         initial_position = InitialPosition.Latest
             The start of a new subscription: Latest, or Earliest for all messages that the topic still has. It also
             applies to topics that match a pattern later: with Latest, their messages from before they were discovered
