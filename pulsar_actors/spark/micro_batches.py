@@ -86,9 +86,7 @@ class MicroBatchStream:
     def stop_at_current_end(self) -> None:
         """End the query where the topics end now. Its last batch waits for nothing."""
         self._limits.delays = False
-        self._stop_at = {
-            topic: resolve(self._client, topic, Latest(), self._options.prefix) for topic in self._discover()
-        }
+        self._stop_at = {topic: resolve(self._client, topic, Latest(), self._options) for topic in self._discover()}
         for topic, progress in self._progress.items():
             progress.handle(StopAt(self._stop_at.get(topic)), time.monotonic())
 
@@ -152,7 +150,7 @@ class MicroBatchStream:
         options = self._options
         if options.subscription is not None and not options.starting.is_given_for(topic):
             return cursor.look_at(topic).cursor or TOPIC_START
-        return resolve(self._client, topic, options.starting.of(topic), options.prefix)
+        return resolve(self._client, topic, options.starting.of(topic), options)
 
     def _refuse_future_time(self, topics: Sequence[TopicName]) -> None:
         """Refuse a startingTime in the future: the messages to skip until then could not be identified."""

@@ -11,7 +11,6 @@ after a restart, when that is not known, nor in a query that ends where its topi
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
@@ -24,32 +23,28 @@ from pulsar_actors.spark.message_counter import MessageCounters
 from pulsar_actors.spark.offset_bounds import AtTime, Latest, OffsetBound
 from pulsar_actors.spark.offsets import Offsets, Span
 from pulsar_actors.spark.options import ReadOptions
-from pulsar_actors.spark.read_task import MISS_NOTHING, first_position, next_entry
+from pulsar_actors.spark.read_task import MISS_NOTHING, NoMessageInTime, first_position, next_entry, none_came
 from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TopicPosition
 
 __all__ = ["TriggerLimits", "resolve", "split_further"]
 
 
-READ_TIMEOUT_MS: Final = 10_000
-"""Milliseconds to wait for a message that exists."""
-
-
-def resolve(client: Client, topic: TopicName, bound: OffsetBound, prefix: str) -> TopicPosition:
+def resolve(client: Client, topic: TopicName, bound: OffsetBound, options: ReadOptions) -> TopicPosition:
     """Return the position of a bound."""
     if isinstance(bound, TopicPosition):
         return bound
     with client.create_reader(
-        str(topic), MessageId.earliest, receiver_queue_size=0, subscription_role_prefix=prefix, **MISS_NOTHING
+        str(topic), MessageId.earliest, receiver_queue_size=0, subscription_role_prefix=options.prefix, **MISS_NOTHING
     ) as reader:
-        return _position_after_last(reader) if isinstance(bound, Latest) else _position_at_time(reader, bound)
+        return _position_after_last(reader) if isinstance(bound, Latest) else _position_at_time(reader, bound, options)
 
 
 def _position_after_last(reader: Reader) -> TopicPosition:
     return TopicPosition.after(receiving_internals(reader).last_message().message_id)
 
 
-def _position_at_time(reader: Reader, bound: AtTime) -> TopicPosition:
+def _position_at_time(reader: Reader, bound: AtTime, options: ReadOptions) -> TopicPosition:
     """Return the position of the first entry of a time, or else the end of the topic.
 
     If the entry cannot be read, that is for the task to report.
@@ -58,7 +53,10 @@ def _position_at_time(reader: Reader, bound: AtTime) -> TopicPosition:
     reader.seek(bound.ms)
     if not reader.has_message_available():
         return end
-    contents = next_entry(reader, READ_TIMEOUT_MS)
+    try:
+        contents = next_entry(reader, options.poll_timeout_ms)
+    except NoMessageInTime:
+        raise none_came(reader.topic(), f"{bound.ms} (ms since 1970)", options) from None
     skipped, _ = receiving_internals(reader).take_skipped()
     unreadable = (TopicPosition(*one.entry) for one in skipped)
     return min([end if contents is None else first_position(contents), *unreadable])

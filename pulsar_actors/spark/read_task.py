@@ -62,6 +62,7 @@ __all__ = [
     "first_position",
     "grouped_for_arrow",
     "next_entry",
+    "none_came",
     "position_after",
     "record_batches",
 ]
@@ -146,7 +147,7 @@ class _SpanReader:
             contents = next_entry(self._reader, self._options.poll_timeout_ms)
             self._completed += self._complete_skipped()
         except NoMessageInTime:
-            raise self._timeout_error() from None
+            raise none_came(self._span.topic, self._next.text(-1), self._options) from None
         if contents is not None:
             self._note_entry(TopicPosition(*contents.entry.message_id.position))
         entries = [] if contents is None else [contents]
@@ -205,15 +206,15 @@ class _SpanReader:
                 fail_on_data_loss(f"{self._span.topic} has lost messages, it seems: {effect.what}", self._options)
         return [effect.chunks for effect in effects if isinstance(effect, CompleteMessage)]
 
-    def _timeout_error(self) -> Timeout:
-        return Timeout(
-            f"{self._span.topic} has messages from {self._next.text(-1)} on, and none came within "
-            f"{self._options.poll_timeout_ms:,} ms, which is pollTimeoutMs"
-        )
-
 
 class NoMessageInTime(Timeout):
     """The topic has messages, but the broker has not sent any in time."""
+
+
+def none_came(topic: str, start: str, options: ReadOptions) -> Timeout:
+    """Return the error for it: the topic has messages from this place on."""
+    longest = f"{options.poll_timeout_ms:,} ms, which is pollTimeoutMs"
+    return Timeout(f"{topic} has messages from {start} on, and none came within {longest}")
 
 
 POLL_MS: Final = 500

@@ -53,8 +53,8 @@ class BatchReader(DataSourceReader):
             options.ending.check(topics, options.topics.awaited)
             spans: list[Span] = []
             for topic in topics:
-                start = resolve(client, topic, options.starting.of(topic), options.prefix)
-                end = resolve(client, topic, options.ending.of(topic), options.prefix)
+                start = resolve(client, topic, options.starting.of(topic), options)
+                end = resolve(client, topic, options.ending.of(topic), options)
                 if start < end:
                     spans.append(Span(str(topic), start, end))
                 elif end < start and end != TOPIC_START:  # the end of an empty topic

@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from pulsar_actors.broker import EmbeddedBroker
+from pulsar_actors.client.client import Client
 from pulsar_actors.exceptions import PulsarException, Timeout
 from pulsar_actors.runtime.receiver_queue import MAX_SKIPPED
 from pulsar_actors.spark.client_pool import ClientPool
+from pulsar_actors.spark.offset_bounds import AtTime
 from pulsar_actors.spark.offsets import Span
 from pulsar_actors.spark.options import ReadOptions
+from pulsar_actors.spark.planning import resolve
 from pulsar_actors.spark.read_task import LOOKBACK_MS, entries_in
 from pulsar_actors.wire.PulsarApi_pb2 import CommandMessage, EncryptionKeys
+from pulsar_actors.wire.topic_name import TopicName
 from pulsar_actors.wire.topic_position import TOPIC_START, TopicPosition
 from tests.spark.traffic import Traffic
 from tests.support.admin import path_of
@@ -245,6 +249,18 @@ def test_messages_that_expire_while_they_are_read_fail_the_task_or_are_logged(
 def test_nothing_is_missing_before_the_beginning_of_a_ledger(part: Part) -> None:
     part.raw.send(b"a")
     assert part.read(TOPIC_START, TopicPosition(part.behind.ledger_id + 1, 0)) == [b"a"]
+
+
+def test_a_broker_that_does_not_send_the_message_of_a_starting_time_fails_the_planning(topic: str) -> None:
+    with EmbeddedBroker() as broker, Client(broker.service_url) as client:
+        with Traffic(broker.service_url) as traffic:
+            traffic.send(topic, ["a"])
+        broker.faults.on(CommandMessage, times=None).drop()
+        texts = {"service.url": broker.service_url, "topic": topic, "polltimeoutms": "700"}
+        options = ReadOptions.parse(texts, is_stream=False)
+        message = r"has messages from 0 \(ms since 1970\) on, and none came within 700 ms, which is pollTimeoutMs"
+        with pytest.raises(Timeout, match=message):
+            resolve(client, TopicName.parse(topic), AtTime(0), options)
 
 
 def test_a_broker_that_does_not_send_its_messages_fails_the_task(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
