@@ -12,8 +12,9 @@ times out earlier can name it. If the service URL changes meanwhile, the lookup 
 answer of the old cluster is useless.
 
 A process that starts ten thousand producers would send ten thousand lookups in one moment, and a broker refuses lookups
-when there are too many. So `LookupLimiter` allows only a limited number to run at a time. The others wait in order.
-When too many wait already, a lookup fails at once.
+when there are too many. So `LookupLimiter` allows only a limited number to ask at a time. The others wait in order.
+When too many wait already, a lookup fails at once. One that backs off has no permit meanwhile, or else lookups that
+fail would keep others from asking.
 """
 
 import math
@@ -97,10 +98,10 @@ class State(Enum):
     """The states of a lookup."""
 
     IDLE = "Created, but not started."
-    QUEUED = "Waits for a permit: only so many lookups run at a time."
+    QUEUED = "Waits for a permit: only so many lookups ask at a time."
     ATTACHING = "Waits for a connection to the broker to ask."
     ASKING = "The request is sent; the broker has to answer."
-    WAITING = "Backs off after a temporary failure, before it starts again at the service URL."
+    WAITING = "Backs off after a temporary failure, without a permit, before it starts again at the service URL."
     DONE = "Answered."
     FAILED = "Refused by an error that a retry cannot cure, or timed out."
 
@@ -108,9 +109,9 @@ class State(Enum):
 IDLE, QUEUED, ATTACHING, ASKING, WAITING, DONE, FAILED = State
 
 NOT_STARTED: Final = (IDLE, QUEUED)
-RUNNING: Final = (ATTACHING, ASKING, WAITING)
-PENDING: Final = (QUEUED, *RUNNING)
 TRYING: Final = (ATTACHING, ASKING)
+WITH_PERMIT: Final = (QUEUED, *TRYING)
+"""It has a permit, or has asked for one."""
 FINAL: Final = (DONE, FAILED)
 
 # fmt: off
@@ -133,13 +134,16 @@ ROWS: Final = (
     Row(Redirected,          ASKING,      ATTACHING, None,                         "follow_redirect_address"),
     Row(LookupRefused,       TRYING,      WAITING,   "is_retryable",               "back_off"),
     Row(LookupRefused,       TRYING,      FAILED,    None,                         "fail"),
-    Row(BackoffOver,         WAITING,     ATTACHING, None,                         "start_at_service_url"),
+    Row(BackoffOver,         WAITING,     QUEUED,    None,                         "request_permit_again"),
     Row(ServiceChanged,      QUEUED,      INTERNAL,  None,                         "note_tls"),
-    Row(ServiceChanged,      RUNNING,     ATTACHING, None,                         "restart"),
+    Row(ServiceChanged,      WAITING,     QUEUED,    None,                         "stop_waiting"),
+    Row(ServiceChanged,      TRYING,      ATTACHING, None,                         "restart"),
 
     # The end.
-    Row(OperationTimedOut,   PENDING,     FAILED,    None,                         "time_out"),
-    Row(Cancel,              PENDING,     FAILED,    None,                         "cancel"),
+    Row(OperationTimedOut,   WAITING,     FAILED,    None,                         "time_out_without_permit"),
+    Row(OperationTimedOut,   WITH_PERMIT, FAILED,    None,                         "time_out"),
+    Row(Cancel,              WAITING,     FAILED,    None,                         "cancel_without_permit"),
+    Row(Cancel,              WITH_PERMIT, FAILED,    None,                         "cancel"),
 )
 
 # Too late, or too early to mean anything.
@@ -189,7 +193,7 @@ class LookupMachine(StateMachine, chart=CHART):
         self._deadline = now + self._timeout
         return [self.timers.start(OperationTimedOut, self._timeout), AcquireLookupPermit()]
 
-    def start_at_service_url(self, event: LookupPermitGranted | BackoffOver | ServiceChanged, now: float) -> Effects:
+    def start_at_service_url(self, event: LookupPermitGranted | ServiceChanged, now: float) -> Effects:
         """Start at a broker of the service URL, which need not be authoritative."""
         self._authoritative, self._redirects = False, 0
         return [AttachTo(SERVICE_URL)]
@@ -335,28 +339,42 @@ class LookupMachine(StateMachine, chart=CHART):
         self._tls = event.tls
         return []
 
+    def request_permit_again(self, event: BackoffOver | ServiceChanged, now: float) -> Effects:
+        """Request a permit for the next try."""
+        return [AcquireLookupPermit()]
+
+    def stop_waiting(self, event: ServiceChanged, now: float) -> Effects:
+        """Try the new service at once."""
+        self._tls = event.tls
+        self.timers.stop(BackoffOver)
+        return self.request_permit_again(event, now)
+
     def restart(self, event: ServiceChanged, now: float) -> Effects:
         """Start again at once, without a backoff: nothing has failed."""
         self._tls = event.tls
-        self.timers.stop(BackoffOver)
         return self.start_at_service_url(event, now)
 
     def time_out(self, event: OperationTimedOut, now: float) -> Effects:
         """Fail with a Timeout that names the last failure."""
-        return [
-            ReleaseLookupPermit(),
-            NotFound(Timeout(f"no broker has answered in time{last_failure_text(self._last_error)}")),
-        ]
+        return [ReleaseLookupPermit(), *self.time_out_without_permit(event, now)]
+
+    def time_out_without_permit(self, event: OperationTimedOut, now: float) -> Effects:
+        """Fail with a Timeout that names the last failure."""
+        return [NotFound(Timeout(f"no broker has answered in time{last_failure_text(self._last_error)}"))]
 
     def cancel(self, event: Cancel, now: float) -> Effects:
         """Fail: nobody waits for the answer any longer."""
-        return [ReleaseLookupPermit(), NotFound(AlreadyClosed("the client was closed during a lookup"))]
+        return [ReleaseLookupPermit(), *self.cancel_without_permit(event, now)]
+
+    def cancel_without_permit(self, event: Cancel, now: float) -> Effects:
+        """Fail: nobody waits for the answer any longer."""
+        return [NotFound(AlreadyClosed("the client was closed during a lookup"))]
 
     def _back_off(self, error: PulsarException, now: float) -> Effects:
         timer = self.timers.start(BackoffOver, self._backoff.next_delay())
         if self._last_error is None or now < self._deadline - LAST_MOMENT:
             self._last_error = error
-        return [timer, AttemptFailed(self._last_error)]
+        return [timer, ReleaseLookupPermit(), AttemptFailed(self._last_error)]
 
     def _broker(self, command: CommandLookupTopicResponse) -> str:
         return command.brokerServiceUrlTls if self._tls else command.brokerServiceUrl
@@ -393,13 +411,13 @@ MAX_LOOKUPS = 50_000
 class LookupPermit(Enum):
     """The answer to a lookup that requests a permit."""
 
-    NOW = "run"
+    NOW = "ask"
     LATER = "wait in the queue"
     NEVER = "too many wait already"
 
 
 class LookupLimiter(Generic[T]):
-    """Limits the lookups of one client: `limit` run at a time, and `capacity` run or wait."""
+    """Limits the lookups of one client: `limit` ask at a time, and `capacity` ask or wait for that."""
 
     __slots__ = ("_capacity", "_limit", "_queue", "_running")
 

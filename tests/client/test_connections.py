@@ -335,6 +335,21 @@ def test_no_pause_is_longer_than_the_longest_that_is_set(make: Callable[[pulsar.
     assert max(pauses) == pytest.approx(0.5, rel=0.15)
 
 
+def test_a_lookup_that_is_tried_again_and_again_does_not_keep_others_from_asking() -> None:
+    with Simulation() as simulation:
+        client = simulation.client(concurrent_lookup_requests=1, operation_timeout_seconds=30)
+        refused = simulation.broker.faults.on("lookup", times=None, when=lambda command: command.topic.endswith("bad"))
+        refused.refuse("ServiceNotReady", "later")
+        failed = simulation.start(client.create_producer, "bad")
+        simulation.sleep(1.0)
+        began = simulation.now
+        client.create_producer("good")
+        assert simulation.now - began < 1.0
+        simulation.until(lambda: failed.ended)
+        with pytest.raises(pulsar.Timeout):
+            failed.result()
+
+
 def test_pauses_are_short_again_after_a_success(broker: EmbeddedBroker) -> None:
     with client_of(broker.service_url, initial_backoff_interval_ms=50) as client:
         producer = client.create_producer("t")

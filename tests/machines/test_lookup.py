@@ -160,7 +160,8 @@ def test_what_may_pass_is_asked_again_from_the_service_url_without_authority(fai
     driven = Asked()
     driven.tell(answer("Redirect", authoritative=True), LookupAttached(), failure)
     assert driven.machine.state is State.WAITING
-    assert driven.fire(BackoffOver) == [AttachTo(SERVICE_URL)]
+    assert driven.fire(BackoffOver) == [AcquireLookupPermit()]
+    assert driven.tell(LookupPermitGranted()) == [AttachTo(SERVICE_URL)]
     (inquire,) = driven.tell(LookupAttached())
     assert not inquire.command.authoritative
 
@@ -172,7 +173,7 @@ def test_each_wait_is_longer_than_the_one_before() -> None:
         driven.tell(LookupRefused(ConnectionLost("reset")))
         delays.append(driven.timers[BackoffOver].delay)
         driven.fire(BackoffOver)
-        driven.tell(LookupAttached())
+        driven.tell(LookupPermitGranted(), LookupAttached())
     assert delays == [0.1, 0.2, 0.4, 0.8]
 
 
@@ -182,7 +183,7 @@ def test_a_new_walk_may_be_redirected_twenty_times_again() -> None:
         driven.tell(answer("Redirect"), LookupAttached())
     driven.tell(LookupRefused(ConnectionLost("reset")))
     driven.fire(BackoffOver)
-    driven.tell(LookupAttached(), answer("Redirect"))
+    driven.tell(LookupPermitGranted(), LookupAttached(), answer("Redirect"))
     assert driven.machine.state is State.ATTACHING
 
 
@@ -303,6 +304,7 @@ def test_the_operation_timeout_counts_from_the_call_and_covers_retries() -> None
     driven.now += 20.0
     driven.tell(LookupRefused(ConnectionLost("reset by peer")))
     driven.fire(BackoffOver)
+    driven.tell(LookupPermitGranted())
     (inquire,) = driven.tell(LookupAttached())
     assert inquire.timeout == pytest.approx(9.9)
 
@@ -317,7 +319,17 @@ def test_when_time_is_up_the_error_says_what_went_wrong_last(events: Any, last: 
     driven.fire(OperationTimedOut)
     assert isinstance(driven.error(), Timeout)
     assert str(driven.error()) == f"no broker has answered in time{last}"
+    has_permit = not events
+    assert (ReleaseLookupPermit() in driven.effects) == has_permit
+
+
+def test_a_lookup_that_backs_off_has_no_permit_and_gives_none_back_when_it_is_cancelled() -> None:
+    driven = Asked()
+    driven.tell(LookupRefused(ConnectionLost("reset")))
     assert ReleaseLookupPermit() in driven.effects
+    driven.tell(Cancel())
+    assert isinstance(driven.error(), AlreadyClosed)
+    assert ReleaseLookupPermit() not in driven.effects
 
 
 @pytest.mark.parametrize("at_the_end", [Timeout("no answer in time"), ConnectError("it was not sent: still DIALING")])
@@ -326,7 +338,7 @@ def test_what_fails_for_want_of_time_does_not_hide_what_went_wrong_before(at_the
     driven = Asked()
     driven.tell(LookupRefused(BrokerRefusal("ServiceNotReady", "starting")))
     driven.fire(BackoffOver)
-    driven.tell(LookupAttached())
+    driven.tell(LookupPermitGranted(), LookupAttached())
     driven.now = 130.0 - left
     driven.tell(LookupRefused(at_the_end))
     driven.tell(driven.timers[OperationTimedOut].event)
@@ -339,10 +351,11 @@ def test_each_failure_that_is_tried_again_is_told_at_once() -> None:
     driven.tell(LookupRefused(lost))
     assert driven.did(AttemptFailed) == [AttemptFailed(lost)]
     driven.fire(BackoffOver)
-    driven.tell(LookupRefused(refused))
+    driven.tell(LookupPermitGranted(), LookupRefused(refused))
     assert driven.did(AttemptFailed) == [AttemptFailed(refused)]
     driven.fire(BackoffOver)
-    driven.tell(LookupAttached(), answer("Failed", error=ServerError.ServiceNotReady, message="later"))
+    later = answer("Failed", error=ServerError.ServiceNotReady, message="later")
+    driven.tell(LookupPermitGranted(), LookupAttached(), later)
     assert [str(one.error) for one in driven.did(AttemptFailed)] == ["ServiceNotReady: later"]
 
 
@@ -392,7 +405,7 @@ def test_when_the_service_url_changes_the_walk_begins_again_there_with_its_kind_
 def test_a_pause_ends_when_the_service_url_changes() -> None:
     driven = Asked()
     driven.tell(LookupRefused(ConnectError("down")))
-    assert driven.tell(ServiceChanged(tls=False)) == [AttachTo(SERVICE_URL)]
+    assert driven.tell(ServiceChanged(tls=False)) == [AcquireLookupPermit()]
     assert driven.fire(BackoffOver) == []
 
 

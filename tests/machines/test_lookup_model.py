@@ -99,7 +99,7 @@ class Outcome(NamedTuple):
 
 
 FOLLOW = Outcome("follow", frozenset({AttachTo}))
-PAUSE = Outcome("pause", frozenset({StartTimer, AttemptFailed}))
+PAUSE = Outcome("pause", frozenset({StartTimer, ReleaseLookupPermit, AttemptFailed}))
 FAIL = Outcome("fail", frozenset({ReleaseLookupPermit, NotFound}))
 FIND = Outcome("find", frozenset({ReleaseLookupPermit, Found}))
 ASK = Outcome("ask", frozenset({SendLookup}))
@@ -203,7 +203,8 @@ class AnyLookup(RuleBasedStateMachine):
                 self.in_line = True
             case ReleaseLookupPermit():
                 assert self.in_line, "released a permit that it had not"
-                self.in_line, self.permits = False, 0
+                self.in_line = self.begun = False
+                self.permits = 0
             case AttachTo() | SendLookup():
                 self.ask(effect)
             case StartTimer(timer, delay):
@@ -303,7 +304,7 @@ class AnyLookup(RuleBasedStateMachine):
             first = min(due, key=lambda timer: timer[0])
             self.timers.remove(first)
             self.tell(first[1])
-        assert self.ended or not self.in_line or self.now < self.deadline, "ran past its timeout"
+        assert self.ended or self.state is State.IDLE or self.now < self.deadline, "ran past its timeout"
 
     @precondition(lambda self: self.state is not State.IDLE)
     @rule(really=st.sampled_from([False] * 5 + [True]))
@@ -380,11 +381,11 @@ class AnyLookup(RuleBasedStateMachine):
         """Have the service URL lead elsewhere."""
         self.tls = tls
         self.attaching = self.asked = False
-        self.pausing = None
+        rested, self.pausing = self.pausing is not None, None
         self.way, self.redirects = (SERVICE_URL, False), 0
         effects = self.tell(ServiceChanged(tls))
-        busy = self.begun and not self.ended
-        assert [type(effect) for effect in effects] == ([AttachTo] if busy else []), "did not start over"
+        again: list[type] = [AttachTo] if self.begun else [AcquireLookupPermit] if rested else []
+        assert [type(effect) for effect in effects] == ([] if self.ended else again), "did not start over"
 
     @precondition(lambda self: self.asked)
     @rule(proxy=st.booleans())
@@ -449,13 +450,13 @@ class AnyLookup(RuleBasedStateMachine):
     @invariant()
     def it_waits_for_exactly_one_thing(self) -> None:
         waits = [self.in_line and not self.begun, self.attaching, self.asked, self.pausing is not None]
-        assert self.ended or not self.in_line or any(waits), "waits for nothing"
+        assert self.ended or self.state is State.IDLE or any(waits), "waits for nothing"
         assert self.ended or sum(waits) <= 1, "waits for two things at once"
 
     def teardown(self) -> None:
         """Bring any run to its end, unless it has broken a promise already."""
         if sys.exc_info()[0] is None:
-            if self.in_line:
+            if self.state is not State.IDLE:
                 self.lose_interest()
             self.it_ends_once()
             self.it_has_a_turn_for_as_long_as_it_needs_one()
@@ -509,8 +510,8 @@ def send_with_full_timeout(self: LookupMachine, event: LookupAttached, now: floa
     ]
 
 
-def resume_elsewhere(self: Any, event: BackoffOver, now: float) -> list[Any]:
-    return [AttachTo(LookupTarget("pulsar://elsewhere:6650", "pulsar://elsewhere:6650"))]
+def resume_at_once(self: Any, event: BackoffOver, now: float) -> list[Any]:
+    return [AttachTo(SERVICE_URL)]
 
 
 def time_out_and_keep_the_permit(self: Any, event: OperationTimedOut, now: float) -> list[Any]:
@@ -536,7 +537,7 @@ FURTHER: dict[str, Callable[..., Any]] = {
         send_without_authority,
         send_with_authority,
         send_with_full_timeout,
-        resume_elsewhere,
+        resume_at_once,
         redirect_to_service_url,
         time_out_and_keep_the_permit,
         cancel_and_keep_the_place,
@@ -601,9 +602,9 @@ FAULTS = [
           "had to pause", "give_no_answer"),
     fault(LookupRefused, State.ASKING, "back_off", {"does": "back_off_and_forget"},
           "forgot what went wrong", "give_no_answer", "time_passes"),
-    fault(BackoffOver, State.WAITING, "start_at_service_url", {"does": "resume_elsewhere"},
-          "went to another broker", "redirect", "give_no_answer"),
-    fault(BackoffOver, State.WAITING, "start_at_service_url", {"does": None},
+    fault(BackoffOver, State.WAITING, "request_permit_again", {"does": "resume_at_once"},
+          "asked without a permit", "give_no_answer"),
+    fault(BackoffOver, State.WAITING, "request_permit_again", {"does": None},
           "waits for nothing", "give_no_answer"),
     # The end is the end, and comes in time.
     fault(LookupRefused, State.DONE, None, {"does": "back_off"},
@@ -620,9 +621,11 @@ FAULTS = [
           "ran past its timeout", "time_passes"),
     fault(OperationTimedOut, State.QUEUED, "time_out", {"dest": INTERNAL, "does": None},
           "ran past its timeout", "time_passes"),
-    fault(OperationTimedOut, State.WAITING, "time_out", {"dest": INTERNAL, "does": None},
+    fault(OperationTimedOut, State.WAITING, "time_out_without_permit", {"dest": INTERNAL, "does": None},
           "ran past its timeout", "give_no_answer", "time_passes"),
-    fault(OperationTimedOut, State.WAITING, "time_out", {"does": "cancel"},
+    fault(OperationTimedOut, State.WAITING, "time_out_without_permit", {"does": "time_out"},
+          "a permit that it had not", "give_no_answer", "time_passes"),
+    fault(OperationTimedOut, State.WAITING, "time_out_without_permit", {"does": "cancel_without_permit"},
           "not told that time was up", "give_no_answer", "time_passes"),
     fault(LookupAttached, State.ATTACHING, "send_request", {"does": "send_with_full_timeout"},
           "asked beyond its timeout", "time_passes", "attach"),
