@@ -15,7 +15,7 @@ from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.handle import HandleState
 from pulsar_actors.client.open_handles import WeakCollection
 from pulsar_actors.client.transport_config import service_access
-from pulsar_actors.exceptions import Interrupted, Timeout
+from pulsar_actors.exceptions import Timeout
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, forget_actors_on, tell
@@ -138,10 +138,13 @@ class ClientContext:
             forget_actors_on(self.engine.loops)
 
     def wait_until_created(self, state: HandleState[Any], what: str) -> None:
-        """Wait until brokers have accepted the producer or consumer. Close it if the caller is interrupted."""
+        """Wait until brokers have accepted the producer or consumer. Close it if the caller does not wait.
+
+        Ctrl-C may end the wait, or an error of another signal handler, such as that of a time limit.
+        """
         try:
             self.wait_for_answer(state.link.created, what)
-        except Interrupted:
+        except BaseException:  # one that could not be created is closed already
             tell(state.address, CloseHandle())
             raise
 

@@ -82,6 +82,11 @@ class Share(NamedTuple):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+def _interrupts(error: BaseException) -> bool:
+    """Return whether Ctrl-C or another signal handler has raised the error; others are refusals."""
+    return isinstance(error, KeyboardInterrupt) or not isinstance(error, PulsarException)
+
+
 class SendQueueEnqueuer(Enqueuer):
     """The enqueuer of one send queue. If `waits` is set, callers wait for room in a full queue.
 
@@ -142,8 +147,9 @@ class SendQueueEnqueuer(Enqueuer):
                     self.appended()
             elif self._put(payload, tag):
                 self.notify(_MESSAGES_ENQUEUED)
-        except KeyboardInterrupt:
-            self.interrupted()
+        except BaseException as error:
+            if _interrupts(error):
+                self.interrupted()
             raise
 
     @property
@@ -157,7 +163,7 @@ class SendQueueEnqueuer(Enqueuer):
             self.notify(_MESSAGES_ENQUEUED)
 
     def interrupted(self) -> None:
-        """Notify the actor after Ctrl-C: the message may be in the queue already, and the actor not notified."""
+        """Notify the actor after Ctrl-C, or an error of another signal handler: the message may be in the queue."""
         self._flush()
 
     def shares(self, payloads: Sequence[bytes], tags: Sequence[object]) -> list[Share]:
@@ -168,7 +174,7 @@ class SendQueueEnqueuer(Enqueuer):
         """Enqueue messages in order. Waits for room if `block_if_queue_full` is set.
 
         Without room, or if the producer is closed meanwhile, the rest fails, with the error that is returned. Raises
-        only in a forked child, and at Ctrl-C.
+        only in a forked child, at Ctrl-C, and what another signal handler raises.
         """
         taken = 0
         try:
@@ -184,14 +190,14 @@ class SendQueueEnqueuer(Enqueuer):
                         if not self._waits:
                             raise
                         self._wait_for_room()
-        except KeyboardInterrupt as error:
-            self.interrupted()
-            self.refuse(tags[taken:], as_failure(error))
-            raise
         except ProcessForked:
             raise
-        except PulsarException as error:
-            fault = error.with_traceback(None)  # it is kept, and its frames would keep the client alive
+        except BaseException as error:
+            if _interrupts(error):
+                self.interrupted()
+                self.refuse(tags[taken:], as_failure(error))
+                raise
+            fault = as_failure(error).with_traceback(None)  # it is kept, and its frames would keep the client alive
             self.refuse(tags[taken:], fault)
             return fault
         return None
@@ -226,8 +232,9 @@ class SendQueueEnqueuer(Enqueuer):
                 self._engine.attend(partial(self.notify, _TRIGGER_FLUSH), awaited, what)
             else:
                 self._flush()
-        except KeyboardInterrupt:
-            self.interrupted()
+        except BaseException as error:
+            if _interrupts(error):
+                self.interrupted()
             raise
 
     def try_enqueue(self, payload: bytes, tag: object) -> None:

@@ -32,7 +32,31 @@ def client(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
         yield client
 
 
-def interrupt(call: Callable[[], Any], after: Fault | None = None, *, other_thread: bool = False) -> None:
+class TimeLimit(Exception):
+    """What a signal handler of the program raises."""
+
+
+@pytest.fixture(params=[pulsar.Interrupted, TimeLimit])
+def raised(request: pytest.FixtureRequest) -> Iterator[type[BaseException]]:
+    """Raise it in the handler of the signal."""
+
+    def raise_it(*_: object) -> None:
+        raise TimeLimit
+
+    before = signal.getsignal(signal.SIGINT)
+    if request.param is TimeLimit:
+        signal.signal(signal.SIGINT, raise_it)
+    yield request.param
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt(
+    call: Callable[[], Any],
+    after: Fault | None = None,
+    *,
+    other_thread: bool = False,
+    raised: type[BaseException] = pulsar.Interrupted,
+) -> None:
     """Make the call here, in the main thread, and have Ctrl-C end it once it waits, and the fault has happened.
 
     The system may deliver the signal to the main thread, or to any `other_thread`.
@@ -50,9 +74,9 @@ def interrupt(call: Callable[[], Any], after: Fault | None = None, *, other_thre
         signal.pthread_kill(threading.get_ident() if other_thread else main, signal.SIGINT)
 
     pressing = InThread(press)
-    with pytest.raises(pulsar.Interrupted) as caught:
+    with pytest.raises(raised) as caught:
         call()
-    assert isinstance(caught.value, KeyboardInterrupt)
+    assert isinstance(caught.value, (KeyboardInterrupt, TimeLimit))
     assert time.monotonic() - pressed_at < SOON / 2, "it was raised at the end of the wait only"
     pressing.result()
 
@@ -156,12 +180,12 @@ def test_an_interrupted_send_of_many_sends_what_is_in_the_queue_and_no_more(
 
 
 def test_an_interrupted_send_of_many_does_not_keep_its_transaction_open(
-    broker: EmbeddedBroker, client: pulsar.Client
+    broker: EmbeddedBroker, client: pulsar.Client, raised: type[BaseException]
 ) -> None:
     producer = client.create_producer("t", batching_enabled=True, max_pending_messages=3, block_if_queue_full=True)
     transaction = client.new_transaction()
     fault = broker.faults.on(pb.CommandSendReceipt).stall()
-    interrupt(lambda: producer.send_many([b"a", b"b", b"c", b"no room"], transaction=transaction))
+    interrupt(lambda: producer.send_many([b"a", b"b", b"c", b"no room"], transaction=transaction), raised=raised)
     fault.release()
     with pytest.raises(pulsar.TransactionHasOperationFailed):
         transaction.commit_async().result(SOON)
@@ -206,11 +230,11 @@ def test_an_interrupted_wait_for_room_takes_none(broker: EmbeddedBroker, client:
     "answer", [pb.CommandPartitionedTopicMetadataResponse, pb.CommandLookupTopicResponse, pb.CommandProducerSuccess]
 )
 def test_an_interrupted_creation_leaves_no_producer_behind(
-    broker: EmbeddedBroker, client: pulsar.Client, answer: Any
+    broker: EmbeddedBroker, client: pulsar.Client, answer: Any, raised: type[BaseException]
 ) -> None:
     kept = client.create_producer("t")
     fault = broker.faults.on(answer).stall()
-    interrupt(lambda: client.create_producer("t"), fault)
+    interrupt(lambda: client.create_producer("t"), fault, raised=raised)
     fault.release()
     client.create_producer("u").close()  # whatever the other one asked for has been answered by then
     until(lambda: topics.handles(broker, "t") == 1)
@@ -218,9 +242,11 @@ def test_an_interrupted_creation_leaves_no_producer_behind(
     assert len(client.stats().producers) == 1
 
 
-def test_an_interrupted_subscription_leaves_no_consumer_behind(broker: EmbeddedBroker, client: pulsar.Client) -> None:
+def test_an_interrupted_subscription_leaves_no_consumer_behind(
+    broker: EmbeddedBroker, client: pulsar.Client, raised: type[BaseException]
+) -> None:
     fault = broker.faults.on(pb.CommandSuccess).stall()
-    interrupt(lambda: client.subscribe("t", "s"), fault)
+    interrupt(lambda: client.subscribe("t", "s"), fault, raised=raised)
     fault.release()
     client.create_producer("t").send(b"x")
 
