@@ -7,7 +7,7 @@ from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.client.build_producer import new_send_queue, start_single_producer
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.context import NO_IDLE_TIMEOUT, ClientContext, _client_settings
+from pulsar_actors.client.context import NO_IDLE_TIMEOUT, ClientContext, HandleSettings, _client_settings
 from pulsar_actors.client.enqueuer import SendQueueEnqueuer
 from pulsar_actors.client.producer_options import ProducerOptions
 from pulsar_actors.exceptions import AlreadyClosed
@@ -120,6 +120,8 @@ def test_a_connection_counts_as_idle_no_sooner_than_a_question_may_take(
     options = ClientOptions(
         "pulsar://h", connection_max_idle_seconds=seconds, operation_timeout_seconds=timeout, listener_name="outside"
     )
-    settings = _client_settings(options, ServiceUrl.parse("pulsar+ssl://h"), "v", ClientCounters())
+    common = HandleSettings(timeout, tls=True, first_backoff=0.1, longest_backoff=2.0)
+    url = ServiceUrl.parse("pulsar+ssl://h")
+    settings = _client_settings(options, url, "v", ClientCounters(), common.backoff, service_can_change=False)
     assert settings.pool_settings.idle_after == idle_after
     assert (settings.lookup.timeout, settings.lookup.listener_name) == (timeout, "outside")
