@@ -237,7 +237,6 @@ def new_consumer_machine(
     settings = ConsumerSettings(
         command,
         operation_timeout=handle_settings.operation_timeout,
-        tls=handle_settings.tls,
         persistent=persistent,
         is_reader=start is not None,
     )

@@ -105,7 +105,6 @@ def new_producer_machine(
             PackedMessages.is_intact,
             PackedMessages.largest_entry,
             settings.operation_timeout,
-            settings.tls,
         ),
         send_queue.pending,
         SequenceIds(options.initial_sequence_id),

@@ -38,7 +38,6 @@ class HandleSettings(NamedTuple):
     """The settings that each producer, consumer and lookup takes from the client's options. Times are in seconds."""
 
     operation_timeout: float
-    tls: bool
     first_backoff: float
     longest_backoff: float
 
@@ -70,7 +69,7 @@ class ClientContext:
         first, longest = options.initial_backoff_interval_ms / 1000, options.max_backoff_interval_ms / 1000
         self.operation_timeout = timeout
         self.partitions_update_interval = float(options.partitions_update_interval)
-        self.handle_settings = HandleSettings(timeout, url.is_tls, first, longest)
+        self.handle_settings = HandleSettings(timeout, first, longest)
         limit = options.memory_limit_bytes
         self.limiter = MemoryLimitController(limit, engine.interleaving) if limit else None
         self.schemas = SchemaVersions(self.ask_broker, self._wait_for_schema, engine.interleaving)

@@ -235,7 +235,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     states: ClassVar[HandlerStates]
 
-    def __init__(self, topic: str, backoff: Backoff, operation_timeout: float, *, tls: bool) -> None:
+    def __init__(self, topic: str, backoff: Backoff, operation_timeout: float) -> None:
         super().__init__()
         self.topic = topic
         self.operation_timeout = operation_timeout
@@ -245,7 +245,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self.last_error: PulsarException | None = None  # named in timeouts
         self.ending: PulsarException = AlreadyClosed(f"the {self.kind} is closed")  # the best known reason
         self._backoff = backoff
-        self._tls = tls
+        self._tls = False  # the service URL encrypts, as of the last lookup
         self._was_bound = False
         self._awaited = False  # the user waits for the first creation
         self._assigned = ""  # the URL of the broker that has the topic now, if a broker named it
@@ -330,7 +330,7 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
 
     def attach_looked_up(self, event: LookedUp, now: float) -> Effects:
         """Attach to the broker that the lookup names."""
-        self._proxied = event.proxied
+        self._proxied, self._tls = event.proxied, event.tls
         return self._attach(event.broker)
 
     def is_final(self, event: FailureEvent, now: float) -> bool:

@@ -34,7 +34,7 @@ class EndAtOnce(NamedTuple):
 
 
 class LookedUp(NamedTuple):
-    """The broker that serves the topic is known. `home` is the number of its cluster: see `LookupTarget`.
+    """The broker that serves the topic is known. For `home`, the number of its cluster, and `tls` see `LookupTarget`.
 
     A `proxied` broker is reached through the proxy of the service URL.
     """
@@ -43,6 +43,7 @@ class LookedUp(NamedTuple):
     broker: object
     home: int = 0
     proxied: bool = False
+    tls: bool = False
 
 
 class LookupFailed(NamedTuple):

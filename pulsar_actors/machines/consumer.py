@@ -193,7 +193,6 @@ class ConsumerSettings(NamedTuple):
 
     command: CommandSubscribe
     operation_timeout: float = 30.0
-    tls: bool = False
     persistent: bool = True
     is_reader: bool = False
 
@@ -207,7 +206,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
 
     def __init__(self, settings: ConsumerSettings, trackers: ConsumerTrackers, backoff: Backoff) -> None:
         command = settings.command
-        super().__init__(command.topic, backoff, settings.operation_timeout, tls=settings.tls)
+        super().__init__(command.topic, backoff, settings.operation_timeout)
         self.command = command
         self.acks = ConsumerAcks(self, command.consumer_id, trackers, persistent=settings.persistent)
         self.messages = ConsumerMessages(

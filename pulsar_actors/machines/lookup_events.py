@@ -11,7 +11,8 @@ class LookupTarget(NamedTuple):
 
     None as `logical` means any host of the service URL. `service` counts the client's changes of the service URL or of
     the credentials, so that an answer of an earlier one is recognised, and `home` those of the URL: it is the number of
-    the cluster. `cluster` is the service URL of the cluster that the topic has migrated to, if it has.
+    the cluster. `cluster` is the service URL of the cluster that the topic has migrated to, if it has. `tls` is true if
+    the service URL encrypts.
     """
 
     logical: str | None
@@ -19,6 +20,7 @@ class LookupTarget(NamedTuple):
     service: int = 0
     cluster: str | None = None
     home: int = 0
+    tls: bool = False
 
 
 class AssignedBroker(NamedTuple):

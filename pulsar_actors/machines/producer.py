@@ -236,7 +236,6 @@ class ProducerSettings(NamedTuple):
     is_intact: Callable[[Any], bool]
     largest_entry: Callable[[Any, int], int]
     operation_timeout: float = 30.0
-    tls: bool = False
 
 
 class ProducerMachine(ConnectionHandler, chart=CHART):
@@ -249,7 +248,7 @@ class ProducerMachine(ConnectionHandler, chart=CHART):
     def __init__(
         self, settings: ProducerSettings, pending: PendingMessages[Any], sequence_ids: SequenceIds, backoff: Backoff
     ) -> None:
-        super().__init__(settings.command.topic, backoff, settings.operation_timeout, tls=settings.tls)
+        super().__init__(settings.command.topic, backoff, settings.operation_timeout)
         self.pending = pending
         self.sequence_ids = sequence_ids
         self.identity = ProducerIdentity(settings.command)

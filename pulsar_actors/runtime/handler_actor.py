@@ -308,7 +308,7 @@ class HandlerActor(CloseableActor[B]):
             self.counters.last_error = outcome
             self.feed(LookupFailed(question, outcome))
         else:
-            self.feed(LookedUp(question, outcome, outcome.home, outcome.physical is None))
+            self.feed(LookedUp(question, outcome, outcome.home, outcome.physical is None, outcome.tls))
 
     def _connection_assigned(self, number: int, connection: ActorRef) -> None:
         if number == self._attachment:

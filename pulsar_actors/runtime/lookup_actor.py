@@ -306,8 +306,9 @@ class LookupActor(LoopActor):
             case AttemptFailed(error):
                 pending.callbacks.attempt_failed(error)
             case Found(command, target):
-                _, _, number, home = pending.service
-                found = target and target._replace(service=number, cluster=pending.cluster_url, home=home)
+                url, _, number, home = pending.service
+                cluster_url = pending.cluster_url
+                found = target and target._replace(service=number, cluster=cluster_url, home=home, tls=url.is_tls)
                 self._end(lookup_id, found or command)
             case NotFound(error):
                 self._end(lookup_id, error)

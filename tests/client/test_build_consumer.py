@@ -14,7 +14,7 @@ from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.message_id import EARLIEST, MessageId
 from tests.support.manual_loop import ManualLoop
 
-COMMON = HandleSettings(20.0, tls=False, first_backoff=0.5, longest_backoff=4.0)
+COMMON = HandleSettings(20.0, first_backoff=0.5, longest_backoff=4.0)
 
 
 def options(topic: str = "t", **given: Any) -> ConsumerOptions:

@@ -18,7 +18,7 @@ from tests.support.manual_loop import ManualLoop
 
 NOBODY: Any = None
 CONTEXT: Any = SimpleNamespace(engine=SimpleNamespace(interleaving=THREADS), limiter=None)
-COMMON = HandleSettings(20.0, tls=True, first_backoff=0.5, longest_backoff=4.0)
+COMMON = HandleSettings(20.0, first_backoff=0.5, longest_backoff=4.0)
 
 
 def options(**given: Any) -> ProducerOptions:
@@ -56,7 +56,6 @@ def test_a_machine_has_the_clients_timeout_and_pauses_and_the_users_first_id() -
     machine = producing.new_producer_machine(COMMON, given, registration, send_queue, "")
     assert machine.sequence_ids.take() == 42
     assert machine.operation_timeout == 20.0
-    assert machine._tls
     assert [machine._backoff.next_delay() for _ in range(5)] == [0.5, 1.0, 2.0, 4.0, 4.0]
 
 

@@ -110,6 +110,38 @@ def test_an_update_takes_producers_and_consumers_along(
     assert provider.closed == 1
 
 
+@pytest.mark.parametrize("tls", [True, False])
+def test_after_an_update_producers_and_consumers_follow_addresses_of_the_new_urls_kind(
+    tmp_path: Path, *, tls: bool
+) -> None:
+    authority = Authority(tmp_path)
+    named = authority.certify()
+    files = {"certificate_file": named.certificate, "private_key_file": named.key}
+
+    def service_of(broker: EmbeddedBroker, *, tls: bool) -> pulsar.ServiceInfo:
+        return pulsar.ServiceInfo(broker.service_url_tls if tls else broker.service_url, None, authority.file)
+
+    with EmbeddedBroker(**files) as one, EmbeddedBroker(**files) as other, EmbeddedBroker(**files) as last:
+        second, _ = other.add_listener(), last.add_listener()
+        provider = provider_of(pulsar, "")
+        provider.initial_service_info = lambda: service_of(one, tls=not tls)
+        with contextlib.closing(pulsar.Client(provider, logger=QUIET)) as client:
+            producer = client.create_producer("t")
+            consumer = client.subscribe("t", "s", initial_position=pulsar.InitialPosition.Earliest)
+            provider.go_to(service_of(other, tls=tls))
+            until(lambda: producer.stats().reconnects == consumer.stats().reconnects == 1)
+            lookups: list[Any] = []
+            other.faults.control(
+                lambda seen: lookups.append(seen) if isinstance(seen.command, CommandLookupTopic) else None
+            )
+            other.assign("t", second)
+            until(lambda: producer.stats().reconnects == consumer.stats().reconnects == 2)
+            other.migrate("t", last.service_url, last.service_url_tls)
+            producer.send(b"there")
+            assert consumer.receive(MILLISECONDS).data() == b"there"
+            assert lookups == []
+
+
 def test_an_update_takes_partitions_and_patterns_along(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
     """The new cluster has a partition more, which is found there, and a topic that a pattern means."""
     one, other = brokers

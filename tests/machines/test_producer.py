@@ -109,13 +109,11 @@ def refusal(code: str) -> BrokerRefusal:
 class Stage:
     """A producer and everything around it, played by the test."""
 
-    def __init__(
-        self, command: CommandProducer | None = None, *, initial: int | None = None, tls: bool = False
-    ) -> None:
+    def __init__(self, command: CommandProducer | None = None, *, initial: int | None = None) -> None:
         self.corrupt: set[object] = set()
         self.sizes: dict[object, int] = {}  # of the largest entry of a token, if it matters
         chosen = command or CommandProducer(topic="persistent://t/n/orders", producer_id=7)
-        settings = ProducerSettings(chosen, self.is_intact, self.largest_entry, tls=tls)
+        settings = ProducerSettings(chosen, self.is_intact, self.largest_entry)
         self.quota = SendQuota(1000)
         pending = PendingMessages[Any](self.quota, SendQuota(0))
         self.machine = ProducerMachine(settings, pending, SequenceIds(initial), Backoff(lambda: 0.0))
@@ -1000,9 +998,9 @@ def test_a_broker_that_closes_keeps_its_connection_and_gets_no_answer() -> None:
 @pytest.mark.shows("Command CloseProducer", "assignedBrokerServiceUrl")
 @pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://b:6650"), (True, "pulsar+ssl://b:6651")])
 def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool, url: str) -> None:
-    stage = Stage(tls=tls)
+    stage = Stage()
     stage.tell(Open())
-    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(LookedUp(stage.attempt, "broker-a", tls=tls))
     stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     stage.success()
     stage.publish("a")
@@ -1016,15 +1014,26 @@ def test_a_broker_that_assigns_another_is_believed_without_a_lookup(*, tls: bool
 @pytest.mark.shows("Command TopicMigrated")
 @pytest.mark.parametrize(("tls", "url"), [(False, "pulsar://new:6650"), (True, "pulsar+ssl://new:6651")])
 def test_lookups_go_to_the_new_cluster_once_a_topic_has_migrated(*, tls: bool, url: str) -> None:
-    stage = Stage(tls=tls)
+    stage = Stage()
     stage.tell(Open())
-    stage.tell(LookedUp(stage.attempt, "broker-a"))
+    stage.tell(LookedUp(stage.attempt, "broker-a", tls=tls))
     stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     stage.success()
     effects = stage.migrates(brokerServiceUrl="pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651")
     assert effects == [TakeWaiting(), Detach(1), LookUp(stage.attempt, "persistent://t/n/orders", url)]
     stage.tell(LookupFailed(stage.attempt, Timeout("no answer")))
     assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", url)]
+
+
+def test_the_last_lookup_decides_which_of_two_addresses_is_gone_to() -> None:
+    """The client may have gone from a cluster without TLS to one with it."""
+    stage = waiting_again()
+    stage.wait(RetryDue)
+    stage.tell(LookedUp(stage.attempt, "broker-b", home=1, tls=True))
+    stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
+    stage.success()
+    urls = {"assignedBrokerServiceUrl": "pulsar://c:6650", "assignedBrokerServiceUrlTls": "pulsar+ssl://c:6651"}
+    assert stage.broker_closes(**urls) == [Detach(2), Attach(3, AssignedBroker("pulsar+ssl://c:6651"))]
 
 
 @pytest.mark.parametrize("stand", [creating, queued, close_pending, ready])

@@ -381,7 +381,8 @@ def test_a_question_on_its_way_is_asked_again_at_the_new_place_and_the_old_answe
     bench.reply(old, found("pulsar://old:6650"))
     assert bench.told() == []
     bench.reply(new, found("pulsar://new:6650", brokerServiceUrlTls="pulsar+ssl://new:6651"))
-    assert bench.told()[0].outcome == LookupTarget("pulsar+ssl://new:6651", "pulsar+ssl://new:6651", service=1)
+    there = "pulsar+ssl://new:6651"
+    assert bench.told()[0].outcome == LookupTarget(there, there, service=1, tls=True)
 
 
 def test_a_redirect_after_that_names_the_new_place(bench: Bench) -> None:

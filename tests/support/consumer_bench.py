@@ -85,12 +85,11 @@ def trackers(  # noqa: PLR0913 - what a user may choose
 def consumer(
     machine: type[ConsumerMachine] = ConsumerMachine,
     *,
-    tls: bool = False,
     persistent: bool = True,
     is_reader: bool = False,
     **options: Any,
 ) -> ConsumerMachine:
-    settings = ConsumerSettings(SUBSCRIBE, tls=tls, persistent=persistent, is_reader=is_reader)
+    settings = ConsumerSettings(SUBSCRIBE, persistent=persistent, is_reader=is_reader)
     return machine(settings, trackers(persistent=persistent, **options), Backoff(lambda: 0.0))
 
 
@@ -144,21 +143,21 @@ class Subscriber(Driven):
         """Return the commands of one kind that the machine sent to the broker."""
         return [tell.command for tell in self.did(SendConsumerCommand) if isinstance(tell.command, command)]
 
-    def attach(self, opened: Any = None, connection_id: str = "first") -> list[Any]:
-        self.tell(LookedUp(self.attempt, "broker"))
+    def attach(self, opened: Any = None, connection_id: str = "first", *, tls: bool = False) -> list[Any]:
+        self.tell(LookedUp(self.attempt, "broker", tls=tls))
         return self.tell(ConsumerAttached(self.connection, opened, MAX_MESSAGE_SIZE, NOW_MS, connection_id))
 
-    def subscribe(self, opened: Any = None) -> list[Any]:
-        self.attach(opened)
+    def subscribe(self, opened: Any = None, *, tls: bool = False) -> list[Any]:
+        self.attach(opened, tls=tls)
         return self.tell(Subscribed(self.attempt))
 
     def receive(self, *messages: IncomingEntry, now_ms: int = NOW_MS) -> list[Any]:
         return self.tell(MessagesArrived(self.connection, messages, now_ms))
 
 
-def ready(**options: Any) -> Subscriber:
+def ready(*, tls: bool = False, **options: Any) -> Subscriber:
     driven = Subscriber(Open(), **options)
-    driven.subscribe()
+    driven.subscribe(tls=tls)
     return driven
 
 
