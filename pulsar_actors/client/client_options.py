@@ -12,6 +12,7 @@ from pulsar_actors.client import validation as check
 from pulsar_actors.client.authentication import Authentication
 from pulsar_actors.client.options import Options
 from pulsar_actors.exceptions import InvalidArgument, InvalidConfiguration, InvalidUrl
+from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.service_url import ServiceUrl
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ class ClientOptions(Options):
         if not isinstance(self.service_url, str):
             self._refuse_what_belongs_to_each_service()
         elif self.use_tls and not ServiceUrl.parse(self.service_url).is_tls:
-            raise InvalidConfiguration("use_tls=True encrypts nothing: write pulsar+ssl:// or https:// in service_url")
+            raise InvalidConfiguration(
+                f"use_tls=True encrypts nothing for {excerpt(self.service_url)}: write pulsar+ssl:// or https://"
+            )
         if self.tls_private_key_file_path and not self.tls_certificate_file_path:
             raise InvalidConfiguration("tls_private_key_file_path needs its tls_certificate_file_path as well")
         if self.initial_backoff_interval_ms > self.max_backoff_interval_ms:

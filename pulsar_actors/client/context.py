@@ -14,7 +14,7 @@ from google.protobuf.message import Message as Command
 from pulsar_actors.client.client_options import ClientOptions
 from pulsar_actors.client.handle import HandleState
 from pulsar_actors.client.open_handles import WeakCollection
-from pulsar_actors.client.transport_config import service_access
+from pulsar_actors.client.transport_config import usable_service_access
 from pulsar_actors.exceptions import Timeout
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.named_tuple import NamedTuple
@@ -179,13 +179,10 @@ def _client_settings(
         tcp_no_delay=options.tcp_no_delay,
         service_can_change=service_can_change,
     )
-    access = service_access(options)
-    if url.is_tls:
-        access.make_context()  # an unusable file of certificates is refused here, in the call that names it
     return ClientSettings(
         service_url=url,
         lookup=lookup,
         pool_settings=pool_settings,
-        access=access,
+        access=usable_service_access(options),
         counters=counters,
     )

@@ -86,7 +86,10 @@ class ServiceInfoProvider:
     def initialize(self, on_service_info_update: Callable[[ServiceInfo], None]) -> None:
         """Keep the function: called with a `ServiceInfo`, on any thread, it moves the client there.
 
-        Do not block here for long: start a thread instead. After the end of the client the function does nothing.
+        If that service cannot be used, for example because its file of certificates is missing, the function raises,
+        and the client stays where it is. After the end of the client the function does nothing.
+
+        Do not block here for long: start a thread instead.
         """
         raise NotImplementedError("a ServiceInfoProvider is told whom to call: give it an initialize")
 

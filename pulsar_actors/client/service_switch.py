@@ -11,9 +11,10 @@ import threading
 from typing import TYPE_CHECKING, cast
 
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.client.transport_config import service_access
+from pulsar_actors.client.transport_config import usable_service_access
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.client_actor import Registrations, UseService
+from pulsar_actors.runtime.connection_actor import ServiceAccess
 from pulsar_actors.runtime.handle_link import ClientCounters
 from pulsar_actors.runtime.interrupts import is_for_main
 from pulsar_actors.runtime.log import LOG
@@ -70,12 +71,12 @@ class ServiceSwitch:
         return checked_service_info(service.initial_service_info())
 
     def switch_to(self, info: "ServiceInfo") -> None:
-        """Move the client to a service, unless it is there already or has ended. Raises if the service is invalid."""
+        """Move the client to a service, unless it is there already or has ended. Raises if it cannot be used."""
         from pulsar_actors.client.service_info import checked_service_info  # noqa: PLC0415
 
-        there = service_access(
-            self._options_at(checked_service_info(info))
-        )  # outside of the lock: a user's authentication may raise here, or call any method
+        self._move(info, self._access_to(checked_service_info(info)))
+
+    def _move(self, info: "ServiceInfo", there: ServiceAccess) -> None:
         with self._lock:
             if self._closed or self._guardian is None or self._counters is None or info == self._info:
                 return
@@ -110,18 +111,23 @@ class ServiceSwitch:
             FailoverTargets,
         )
 
-        clusters, switch_to = given.clusters, self.switch_to
+        move = self._move
+        services = tuple((each, self._access_to(each)) for each in given.clusters)  # here, where a caller can be told
         settings = FailoverSettings(
-            len(clusters), given.check_interval_ms / 1000, given.failover_threshold, given.switch_back_threshold
+            len(services), given.check_interval_ms / 1000, given.failover_threshold, given.switch_back_threshold
         )
-        urls = tuple(ServiceUrl.parse(each.service_url) for each in clusters)
+        urls = tuple(ServiceUrl.parse(each.service_url) for each, _ in services)
         timeout = self._given.connection_timeout_ms / 1000
 
         def use(cluster: int) -> None:
-            switch_to(clusters[cluster])
+            move(*services[cluster])
 
         targets = FailoverTargets(urls, timeout, use)
         AutoClusterFailoverActor.start(registrations.new(FAILOVER), AutoClusterFailoverMachine(settings), targets)
+
+    def _access_to(self, info: "ServiceInfo") -> ServiceAccess:
+        """Make the access to a service, outside of the lock: a user's authentication may raise, or call any method."""
+        return usable_service_access(self._options_at(info))
 
     def _options_at(self, info: "ServiceInfo") -> ClientOptions:
         """Return the options of a client for this cluster."""

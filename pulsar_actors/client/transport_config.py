@@ -11,9 +11,18 @@ from pulsar_actors.runtime.connection_actor import Credentials, ServiceAccess
 from pulsar_actors.runtime.http_client import HttpClient
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.runtime.tls_config import Certificate
+from pulsar_actors.wire.service_url import ServiceUrl
 
 if TYPE_CHECKING:
     import ssl
+
+
+def usable_service_access(options: ClientOptions) -> ServiceAccess:
+    """Make the access of a client to its service. Raise if TLS is needed, and one of its files cannot be used."""
+    access = service_access(options)
+    if ServiceUrl.parse(str(options.service_url)).is_tls:
+        access.make_context()  # here, in the call that names the file
+    return access
 
 
 def service_access(options: ClientOptions) -> ServiceAccess:

@@ -738,6 +738,42 @@ def test_a_failover_that_could_not_work_is_refused(module: Any, name: str, value
         module.AutoClusterFailover(**arguments)
 
 
+UNUSABLE = pytest.mark.parametrize(
+    ("unusable", "error", "text"),
+    [
+        (pulsar.ServiceInfo("pulsar://h"), pulsar.InvalidConfiguration, "pulsar://h"),
+        (pulsar.ServiceInfo("pulsar+ssl://h", None, "/none"), pulsar.InvalidArgument, "/none"),
+        (
+            pulsar.ServiceInfo("pulsar+ssl://h", pulsar.AuthenticationTLS("/none", "/none")),
+            pulsar.InvalidArgument,
+            "/none",
+        ),
+    ],
+)
+
+
+@UNUSABLE
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_failover_with_a_service_that_cannot_be_used_is_refused_at_once(
+    unusable: pulsar.ServiceInfo, error: type[Exception], text: str, place: int
+) -> None:
+    clusters = [pulsar.ServiceInfo("pulsar+ssl://g")] * 2
+    clusters.insert(place, unusable)
+    with pytest.raises(error, match=text):
+        pulsar.Client(pulsar.AutoClusterFailover(clusters[0], clusters[1:]), use_tls=True)
+
+
+@UNUSABLE
+def test_an_update_to_a_service_that_cannot_be_used_is_refused_and_the_client_stays(
+    unusable: pulsar.ServiceInfo, error: type[Exception], text: str
+) -> None:
+    provider = provider_of(pulsar, "pulsar+ssl://g")
+    with contextlib.closing(pulsar.Client(provider, use_tls=True)) as client:
+        with pytest.raises(error, match=text):
+            provider.go_to(unusable)
+        assert client.get_service_info().service_url == "pulsar+ssl://g"
+
+
 def test_no_credentials_are_in_what_they_look_like() -> None:
     info = pulsar.ServiceInfo("pulsar://h", pulsar.AuthenticationToken("canary"))
     assert "canary" not in repr(info) + repr(pulsar.AutoClusterFailover(info, [info]))
