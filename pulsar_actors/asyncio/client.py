@@ -214,7 +214,11 @@ class Client(ClosedAtEnd):
         return Reader(made, self._binding, reader_listener)
 
     async def create_table_view(
-        self, topic: str, subscription_name: str | None = None, schema: Schema | None = None
+        self,
+        topic: str,
+        subscription_name: str | None = None,
+        schema: Schema | None = None,
+        **options: Any,  # noqa: ANN401 - those that only the synchronous client explains
     ) -> TableView:
         """Make a view of the latest value of each key of a topic. It has all values that the topic has now.
 
@@ -223,7 +227,7 @@ class Client(ClosedAtEnd):
         """
         client, known = self._client, BYTES if schema is None else schema
         made = await self._binding.in_thread(
-            lambda: client.create_table_view(topic, subscription_name, known), lambda it: it.close_soon()
+            lambda: client.create_table_view(topic, subscription_name, known, **options), lambda it: it.close_soon()
         )
         return TableView(made, self._binding)
 

@@ -13,12 +13,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 import pulsar_actors as pulsar
+from pulsar_actors import asyncio as aio
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.machines.trackers import negative_acks_tracker
 from pulsar_actors.runtime import message_crypto
 from pulsar_actors.schema import JsonSchema, KeyValueEncodingType, KeyValueSchema, Record, String, StringSchema
 from tests.support import topics
 from tests.support.life import InThread, until
+from tests.support.loops import Run
 
 SOON = 10_000
 EARLIEST = pulsar.InitialPosition.Earliest
@@ -640,6 +642,24 @@ def test_a_table_view_decrypts(client: pulsar.Client, keys: Files, parts: str) -
         producer.send("new", partition_key="0")
         view.refresh(SOON / 1000)
         assert view["0"] == "new"
+
+
+def test_a_table_view_of_asyncio_decrypts_or_goes_without(
+    broker: EmbeddedBroker, client: pulsar.Client, keys: Files, topic: str, run: Run
+) -> None:
+    client.create_producer(topic, encryption_key="k", crypto_key_reader=keys.reader).send(b"secret", partition_key="a")
+    client.create_producer(topic).send(b"plain", partition_key="b")
+
+    async def main() -> None:
+        async with (
+            aio.Client(broker.service_url) as reading,
+            await reading.create_table_view(topic, crypto_key_reader=keys.reader) as complete,
+            await reading.create_table_view(topic, crypto_failure_action=Action.DISCARD) as partial,
+        ):
+            assert dict(complete.items()) == {"a": b"secret", "b": b"plain"}
+            assert dict(partial.items()) == {"b": b"plain"}
+
+    run(main)
 
 
 def test_a_table_view_without_the_key_is_refused_or_goes_without(

@@ -114,6 +114,22 @@ def test_every_name_of_the_official_module_is_there() -> None:
     assert theirs <= set(pulsar_actors.asyncio.__all__)
 
 
+def shared_methods() -> Iterator[tuple[str, str]]:
+    """List the public methods that our asynchronous and synchronous classes both have."""
+    for cls in (*CLASSES, "TableView"):
+        for name, _ in inspect.getmembers(getattr(pulsar_actors.asyncio, cls), inspect.isfunction):
+            if not name.startswith("_") and hasattr(getattr(pulsar_actors, cls), name):
+                yield cls, name
+
+
+@pytest.mark.parametrize(("cls", "name"), list(shared_methods()))
+def test_a_method_takes_all_arguments_of_the_synchronous_one(cls: str, name: str) -> None:
+    ours = inspect.signature(getattr(getattr(pulsar_actors.asyncio, cls), name)).parameters
+    synchronous = inspect.signature(getattr(getattr(pulsar_actors, cls), name)).parameters
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in ours.values())
+    assert takes_any or synchronous.keys() <= ours.keys()
+
+
 def test_the_client_takes_what_the_synchronous_one_takes() -> None:
     assert list(inspect.signature(pulsar_actors.asyncio.Client).parameters) == ["service_url", "kwargs"]
     with pytest.raises(TypeError, match="nonsense"):
