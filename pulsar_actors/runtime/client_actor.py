@@ -8,7 +8,7 @@ actor, the next request for a connection opens one. `machines/client_close.py` d
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pulsar_actors.exceptions import AlreadyClosed, InternalError, PulsarException
 from pulsar_actors.machines.client_close import (
@@ -31,6 +31,7 @@ from pulsar_actors.machines.client_close import (
     StopLookups,
     StopQueries,
 )
+from pulsar_actors.machines.connection_commands import CONSUMER, COORDINATOR, PRODUCER
 from pulsar_actors.machines.connection_events import RegisterHandler
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
@@ -88,26 +89,35 @@ class ClientSettings(NamedTuple):
     counters: ClientCounters
 
 
+IN_TURN: Final = frozenset({PRODUCER, CONSUMER, COORDINATOR})
+"""The kinds of actors that use connections for more than a few commands."""
+
+
 class Registrations:
     """Assigns each new handle's actor a number, and in turn a loop and a connection slot. Any thread may use it.
+
+    Those that use connections take turns together. Each other kind has turns of its own: otherwise topic sets of one
+    partition each, which have no connection, would take every second turn, and all the partitions one loop of two.
 
     The guardian does not take part, so the calling thread can build an actor completely. The actor tells the guardian
     when it starts; the guardian ends it if the client is closing.
     """
 
-    __slots__ = ("_connections_per_broker", "_guardian", "_loops", "_serial")
+    __slots__ = ("_connections_per_broker", "_guardian", "_loops", "_serial", "_turns", "_turns_of_others")
 
     def __init__(self, guardian: ActorRef, loops: Sequence[Loop], connections_per_broker: int) -> None:
         self._guardian = guardian
         self._loops = loops
         self._connections_per_broker = connections_per_broker
         self._serial = count(1)
+        self._turns = count(1)
+        self._turns_of_others: dict[str, count[int]] = {}
 
     def new(self, kind: str) -> Registration:
         """Make the registration of a producer, a consumer or another handle."""
-        serial = next(self._serial)
-        slot, loop = serial % self._connections_per_broker, self._loops[serial % len(self._loops)]
-        return Registration(kind, serial, self._guardian, slot, loop)
+        turn = next(self._turns if kind in IN_TURN else self._turns_of_others.setdefault(kind, count(1)))
+        slot, loop = turn % self._connections_per_broker, self._loops[turn % len(self._loops)]
+        return Registration(kind, next(self._serial), self._guardian, slot, loop)
 
 
 class UseService(NamedTuple):

@@ -76,6 +76,18 @@ def test_there_are_as_many_connections_as_asked_for(broker: EmbeddedBroker, io_t
             producer.send(b"x")
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_partitions_use_as_many_connections_as_asked_for(partitions: int) -> None:
+    with Simulation() as simulation:
+        client = simulation.client(connections_per_broker=4)
+        for number in range(4):
+            simulation.broker.create_topic(f"t{number}", partitions)
+        kept = [client.create_producer(f"t{number}") for number in range(4)]
+        assert client.stats().connections == 4
+        for producer in kept:
+            producer.send(b"x")
+
+
 def test_a_connection_that_nobody_uses_is_closed_and_made_anew_when_needed() -> None:
     with Simulation() as simulation:
         client = simulation.client(connection_max_idle_seconds=0.4, operation_timeout_seconds=0.4)

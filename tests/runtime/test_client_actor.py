@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_actors import exceptions
 from pulsar_actors.machines.client_close import CloseClient, ShutDownClient
-from pulsar_actors.machines.connection_commands import PRODUCER
+from pulsar_actors.machines.connection_commands import CONSUMER, PRODUCER, WATCHER
 from pulsar_actors.machines.connection_handler_events import EndAtOnce
 from pulsar_actors.machines.lookup import SERVICE_URL
 from pulsar_actors.machines.lookup_events import AssignedBroker, LookupTarget
@@ -282,6 +282,17 @@ def test_each_has_an_id_of_its_own_and_they_are_spread_over_loops_and_slots() ->
     assert sorted(each.slot for each in given) == [0, 0, 1, 1, 2, 2]
     assert [[each.loop for each in given].count(loop) for loop in bench.loops] == [3, 3]
     assert {(each.kind, each.guardian) for each in given} == {(PRODUCER, bench.actor)}
+
+
+@pytest.mark.parametrize("kind", ["topic set", WATCHER])
+def test_whatever_is_made_between_them_hardly_uses_a_connection_and_takes_no_turn_of_theirs(kind: str) -> None:
+    bench = Bench(loops=2)
+    registrations = Registrations(bench.actor, bench.loops, 2)
+    given = [registrations.new(each) for _ in range(3) for each in (kind, PRODUCER, kind, CONSUMER)]
+    assert len({each.id for each in given}) == 12
+    for some in (given[::2], given[1::2]):
+        assert sorted(each.slot for each in some) == [0, 0, 0, 1, 1, 1]
+        assert [[each.loop for each in some].count(loop) for loop in bench.loops] == [3, 3]
 
 
 # The end.
