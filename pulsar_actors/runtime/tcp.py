@@ -1,7 +1,11 @@
 """TCP transports on a loop: non-blocking sockets, one read for each event, gathered writes.
 
-A host name is resolved off the loop, since a name server may take long; its addresses are tried in turn. An error is
-reported to the owner as `lost`. This is never done during the owner's own call, so an owner is not re-entered.
+A host name is resolved off the loop, since a name server may take long; its addresses are tried in turn. Each name is
+resolved in a thread of its own, so one that hangs holds up no other. A transport that is closed does not wait for its
+name: so this takes no longer than the owner allows for the connection.
+
+An error is reported to the owner as `lost`. This is never done during the owner's own call, so an owner is not
+re-entered.
 """
 
 import errno
@@ -10,6 +14,7 @@ import select
 import selectors
 import socket
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from pulsar_actors.runtime.loop import MAX_BUFFERS, Buffer, Listener, Loop, Transport, TransportOwner
@@ -24,10 +29,13 @@ FEW = 16 * 1024
 
 BACKLOG = 128
 RESOLVE_TIMEOUT = 30.0
+"""The most seconds for a name, if the owner does not close the transport earlier."""
+
 _GATHERS = hasattr(socket.socket, "sendmsg")  # not on Windows
 _BUSY = (BlockingIOError, InterruptedError)
 _UNDER_WAY = (0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR)
 
+_names = count(1)  # one for each name that is resolved
 _Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
@@ -58,6 +66,7 @@ class TcpTransport(Transport):
         "_poll",
         "_problem",
         "_read_size",
+        "_resolver",
         "_selector",
         "_socket",
         "_wants_room",
@@ -70,6 +79,7 @@ class TcpTransport(Transport):
         self._selector = selector
         self._owner: TransportOwner | None = None
         self._socket: socket.socket | None = None
+        self._resolver: str | None = None  # the executor that resolves the name
         self._addresses: list[_Address] = []
         self._problem = "its name has no address"
         self._mask = 0
@@ -86,7 +96,10 @@ class TcpTransport(Transport):
         if address is not None:
             self._loop.post(self._resolved, [address])
         else:
-            self._loop.run_blocking(lambda: _resolve(host, port), self._resolved, timeout=RESOLVE_TIMEOUT)
+            self._resolver = f"name-{next(_names)}"
+            self._loop.run_blocking(
+                lambda: _resolve(host, port), self._resolved, timeout=RESOLVE_TIMEOUT, executor=self._resolver
+            )
 
     def adopt(self, accepted: socket.socket) -> None:
         """Use an accepted socket. The caller calls `set_owner` before the loop goes on."""
@@ -124,6 +137,7 @@ class TcpTransport(Transport):
         """Close the socket."""
         self._owner = None
         self._addresses = []
+        self._give_up_resolver()
         self._discard()
 
     def lend(self) -> bool:
@@ -149,11 +163,17 @@ class TcpTransport(Transport):
             self.is_lent = False
 
     def _resolved(self, addresses: list[_Address] | Exception) -> None:
+        self._give_up_resolver()
         if isinstance(addresses, Exception):
             self._problem = _reason(addresses)
         else:
             self._addresses = addresses
         self._try_next(None)
+
+    def _give_up_resolver(self) -> None:
+        resolver, self._resolver = self._resolver, None
+        if resolver is not None:
+            self._loop.give_up_executor(resolver)
 
     def _try_next(self, _: None) -> None:
         if self._owner is None:

@@ -162,6 +162,45 @@ def test_if_no_host_answers_within_the_connection_timeout_a_call_says_so_at_once
     assert "within 0.2 s: still DIALING" in str(error)
 
 
+@pytest.fixture
+def hanging_name(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Give a name that hangs in the name server until the end of the test."""
+    name, over, resolve = "hangs.invalid", threading.Event(), socket.getaddrinfo
+
+    def hang(host: Any, *arguments: Any, flags: int = 0, **named: Any) -> Any:
+        if host == name.encode() and not flags & socket.AI_NUMERICHOST:
+            assert over.wait(3 * SOON)
+        return resolve(host, *arguments, flags=flags, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    yield name
+    over.set()
+
+
+def test_a_name_that_hangs_takes_the_connection_timeout_and_holds_up_no_other_name(hanging_name: str) -> None:
+    with EmbeddedBroker(host="localhost") as broker:
+        good = broker.service_url.removeprefix("pulsar://")
+        assert good.startswith("localhost:")
+        for hosts in (f"{hanging_name},{good}", f"{good},{hanging_name}"):
+            with client_of(f"pulsar://{hosts}", connection_timeout_ms=200) as client:
+                InThread(lambda client=client: client.get_topic_partitions("t")).result()
+
+
+def test_a_name_that_hangs_and_no_other_is_a_host_that_does_not_answer(hanging_name: str) -> None:
+    with client_of(f"pulsar://{hanging_name}", connection_timeout_ms=200, operation_timeout_seconds=60) as client:
+        error = InThread(lambda: client.get_topic_partitions("t")).error()
+    assert isinstance(error, pulsar.ConnectTimeout)
+
+
+def test_a_failover_leaves_a_name_that_hangs_for_another_name(hanging_name: str) -> None:
+    with EmbeddedBroker(host="localhost") as broker:
+        clusters = pulsar.ServiceInfo(f"pulsar://{hanging_name}"), [pulsar.ServiceInfo(broker.service_url)]
+        failover = pulsar.AutoClusterFailover(*clusters, check_interval_ms=100)
+        with contextlib.closing(pulsar.Client(failover, connection_timeout_ms=200)) as client:
+            until(lambda: client.get_service_info().service_url == broker.service_url)
+            InThread(lambda: client.get_topic_partitions("t")).result()
+
+
 def test_a_service_that_has_answered_before_is_waited_for_when_its_hosts_say_nothing() -> None:
     with Simulation() as simulation:
         client = simulation.client(connection_timeout_ms=100, operation_timeout_seconds=60)

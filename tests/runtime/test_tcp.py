@@ -3,12 +3,15 @@
 import errno
 import selectors
 import socket
+import threading
 from typing import Any
 
 import pytest
 
 from pulsar_actors.runtime import tcp
 from pulsar_actors.runtime.tcp import LARGE_READ, SMALL_READ, TcpListener, TcpTransport
+from pulsar_actors.runtime.thread_loop import ThreadLoop
+from tests.support.life import SOON
 from tests.support.manual_loop import ManualLoop
 
 
@@ -207,6 +210,34 @@ def test_one_that_was_closed_before_its_name_was_known_dials_nobody(
     made.close()
     loop.run()
     assert hearer.heard == []
+
+
+def test_one_that_is_closed_leaves_its_name_to_a_thread_that_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+
+    def resolve(*_: Any) -> list[Any]:
+        threads.append(threading.current_thread())
+        begun.set()
+        assert go_on.wait(SOON)
+        return []
+
+    monkeypatch.setattr(tcp, "_resolve", resolve)
+    monkeypatch.setattr(tcp, "_numeric_address", lambda *_: None)
+    loop, hearer = ThreadLoop("of this test"), RecordingOwner()
+    loop.start()
+    lost = threading.Event()
+    hearer.lost = lambda _: lost.set()  # type: ignore[method-assign]
+    loop.post(lambda _: loop.connect("a name", 6650, RecordingOwner()).close(), None)
+    assert begun.wait(SOON)
+    go_on.set()
+    threads[0].join(SOON)
+    assert not threads[0].is_alive()
+    loop.post(lambda _: loop.connect("another name", 6650, hearer), None)
+    assert lost.wait(SOON)
+    threads[1].join(SOON)
+    assert not threads[1].is_alive()
+    loop.stop(SOON)
 
 
 def test_what_happens_after_a_close_in_the_same_turn_is_not_heard(loop: ManualLoop) -> None:
