@@ -168,7 +168,9 @@ def _client_settings(
     service_can_change: bool,
 ) -> ClientSettings:
     timeout = float(options.operation_timeout_seconds)
-    lookup = LookupSettings(timeout, options.listener_name, options.concurrent_lookup_requests, new_backoff)
+    lookup = LookupSettings(
+        timeout, options.listener_name, options.concurrent_lookup_requests, new_backoff, service_can_change
+    )
     pool_settings = ConnectionPoolSettings(
         client_version=version,
         connection_timeout=options.connection_timeout_ms / 1000,

@@ -38,7 +38,9 @@ def service_access(options: ClientOptions) -> ServiceAccess:
             LOG.warning("%r failed to hear of what a broker says of it: %s", authentication, type(raised).__name__)
 
     make_context = _TlsContextCache(options)
-    return ServiceAccess(fetch, make_context, HttpClient(make_context), report_verdict)
+    return ServiceAccess(
+        fetch, make_context, HttpClient(make_context, options.connection_timeout_ms / 1000), report_verdict
+    )
 
 
 def _fetcher(authentication: Authentication, trusted: str | None) -> Callable[[bytes | None], Credentials]:

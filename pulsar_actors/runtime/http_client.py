@@ -1,7 +1,8 @@
 """An HTTP client: one request and one response, with a time limit and a size limit.
 
 It blocks, so actors call it through `run_blocking`. Connections are kept for the next request. `make_context` is called
-for the first `https` URL; TLS uses the context that it returns.
+for the first `https` URL; TLS uses the context that it returns. A connection that is not open within
+`connection_timeout` raises ConnectTimeout, if the request has that long.
 
 Much that HTTP libraries do by themselves is left out on purpose. A redirect is not followed, but returned to the
 caller: so credentials do not follow it. No proxy, cookie or password is taken from the environment or from files: a
@@ -72,10 +73,11 @@ class HttpConnections(Protocol):
 class HttpClient:
     """Sends requests, from any thread, over connections that it keeps."""
 
-    __slots__ = ("_make_context", "_pools")
+    __slots__ = ("_connection_timeout", "_make_context", "_pools")
 
-    def __init__(self, make_context: "Callable[[], ssl.SSLContext]") -> None:
+    def __init__(self, make_context: "Callable[[], ssl.SSLContext]", connection_timeout: float | None = None) -> None:
         self._make_context = make_context
+        self._connection_timeout = connection_timeout
         self._pools: dict[str, HttpConnections] = {}
 
     def send(self, request: HttpRequest) -> HttpResponse:
@@ -98,7 +100,7 @@ class HttpClient:
         if pool is None:
             context = self._make_context() if scheme == "https" else None
             make: Any = import_module("pulsar_actors.runtime.http_pool").HttpPool
-            pool = self._pools.setdefault(scheme, cast("HttpConnections", make(context)))
+            pool = self._pools.setdefault(scheme, cast("HttpConnections", make(context, self._connection_timeout)))
         return pool
 
 

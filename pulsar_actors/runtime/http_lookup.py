@@ -4,6 +4,9 @@ The hosts of the service URL are tried in turn, each with its share of the time.
 certificate is refused, or that fails (a status from 500 on) leaves the request to the next. Any other response is the
 answer. A redirect is not followed here: the lookup's state machine decides that, and counts redirects.
 
+If every host lets the time for a connection pass, that is a ConnectTimeout, which no retry follows: the service URL may
+be wrong. But hosts that have answered before are in trouble, or are starting, and a client may go to another cluster.
+
 Credentials go only to the hosts of the service URL, which the user has named. They do not follow a redirect to another
 host: otherwise a single response could send them anywhere.
 """
@@ -21,6 +24,7 @@ from pulsar_actors.exceptions import (
     BrokerRefusal,
     CertificateRefused,
     ConnectError,
+    ConnectTimeout,
     ErrorGettingAuthenticationData,
     InvalidUrl,
     Misdirected,
@@ -35,7 +39,7 @@ from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.http_lookup import error_of_status, parse_answer, parse_reason, request_path
 from pulsar_actors.wire.service_url import ServiceUrl
 
-__all__ = ["HttpLookup", "auth_headers"]
+__all__ = ["HttpLookup", "auth_headers", "is_of_a_host"]
 
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
@@ -51,6 +55,7 @@ class HttpLookup(NamedTuple):
     service: ServiceUrl
     address: str | None
     deadline: float
+    silence_may_end: bool = False  # the hosts have answered before, or the client can change to another cluster
 
     def send(self, access: ServiceAccess, now: Callable[[], float]) -> LookupAnswered | Redirected:
         """Send the request, and return the answer or a redirect. Raise any other outcome."""
@@ -70,7 +75,7 @@ class HttpLookup(NamedTuple):
             if response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 return self._judge(url, response, without_credentials=bool(not headers and self.address))
             faults.append(_refused(url, response))
-        raise _error_of_all(faults)
+        raise _error_of_all(faults, silence_may_end=self.silence_may_end)
 
     def _urls(self) -> list[str]:
         if self.address is None:
@@ -95,6 +100,13 @@ class HttpLookup(NamedTuple):
             hint = "credentials do not follow a redirect: put this host into the service URL as well"
             raise type(refused)(refused.code, f"{refused.reason}; {hint}")
         raise refused
+
+
+def is_of_a_host(outcome: object) -> bool:
+    """Return whether the outcome of a lookup shows that a host has answered it."""
+    if isinstance(outcome, ErrorGettingAuthenticationData):  # nobody was asked
+        return False
+    return isinstance(outcome, (LookupAnswered, Redirected, BrokerRefusal))
 
 
 def _address(url: str, location: str) -> str:
@@ -138,10 +150,15 @@ def _refused(url: str, response: HttpResponse) -> BrokerRefusal:
     return refusal(error, f"{_host(url)} answers {response.status}: {reason}")
 
 
-def _error_of_all(faults: list[PulsarException]) -> PulsarException:
-    """Choose the error for several hosts: a refused certificate is final only if all were refused."""
+def _error_of_all(faults: list[PulsarException], *, silence_may_end: bool) -> PulsarException:
+    """Choose the error for several hosts: a refused certificate or silence is final only if it is that of all."""
     passing = [fault for fault in faults if not isinstance(fault, CertificateRefused)]
-    return passing[-1] if passing else faults[-1]
+    last = passing[-1] if passing else faults[-1]
+    if not isinstance(last, ConnectTimeout):
+        return last
+    if silence_may_end or not all(isinstance(fault, ConnectTimeout) for fault in faults):
+        return ConnectError(str(last))
+    return ConnectTimeout("; ".join(str(fault) for fault in faults))
 
 
 def _host(url: str) -> str:

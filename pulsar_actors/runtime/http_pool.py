@@ -16,7 +16,7 @@ from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, P
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError, ReadTimeoutError
 
-from pulsar_actors.exceptions import CertificateRefused, ConnectError
+from pulsar_actors.exceptions import CertificateRefused, ConnectError, ConnectTimeout
 from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.runtime.tls import describe_tls_error
 
@@ -85,17 +85,24 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls: Any = _SecureConnection
 
     def _validate_conn(self, conn: Any) -> None:  # noqa: ANN401 - as the class above it says
-        """Connect without urllib3's warning about an unchecked certificate: this package logs one for each client."""
+        """Connect without urllib3's warning about an unchecked certificate: this package logs one for each client.
+
+        TLS that is not agreed in time counts as no connection. To urllib3 it is an answer that did not come.
+        """
         if conn.is_closed:
-            conn.connect()
+            try:
+                conn.connect()
+            except TimeoutError as late:
+                raise ConnectTimeoutError("TLS was not agreed in time") from late
 
 
 class HttpPool:
-    """Connections to any servers, all with one TLS context."""
+    """Connections to any servers, all with one TLS context. Each has so many seconds to open, or all of its request."""
 
-    __slots__ = ("_manager",)
+    __slots__ = ("_connection_timeout", "_manager")
 
-    def __init__(self, context: ssl.SSLContext | None) -> None:
+    def __init__(self, context: ssl.SSLContext | None, connection_timeout: float | None) -> None:
+        self._connection_timeout = connection_timeout
         secure: dict[str, Any] = {}
         if context is not None:
             secure = {"ssl_context": context, "assert_hostname": None if context.check_hostname else False}
@@ -128,13 +135,20 @@ class HttpPool:
                 retries=False,
                 preload_content=False,
                 decode_content=False,
-                timeout=Timeout(total=request.timeout),
+                timeout=Timeout(connect=self._connection_timeout, total=request.timeout),
             )
             return _read(response, request)
         except (HTTPError, HTTPException, OSError, ValueError) as fault:
-            return _fault(request, fault, was_asked=response is not None)
+            return self._silence(request, fault) or _fault(request, fault, was_asked=response is not None)
         finally:
             _DEADLINE.reset(token)
+
+    def _silence(self, request: HttpRequest, fault: Exception) -> ConnectTimeout | None:
+        """Return the error of a host that has let the time for a connection pass; None if it is another fault."""
+        seconds = self._connection_timeout
+        if isinstance(fault, ConnectTimeoutError) and seconds is not None and seconds <= request.timeout:
+            return ConnectTimeout(f"no connection to {_host(request)} within {seconds:g} s")
+        return None
 
 
 def _read(response: BaseHTTPResponse, request: HttpRequest) -> HttpResponse | ConnectError:

@@ -64,6 +64,7 @@ class LookupSettings(NamedTuple):
     listener_name: str | None
     at_once: int
     new_backoff: Callable[[Loop], Backoff]
+    service_can_change: bool = False
 
 
 class BrokerQuery(NamedTuple):
@@ -181,6 +182,7 @@ class LookupActor(LoopActor):
         self._settings = settings
         self._service = service
         self._first_host = 0
+        self._has_answered_over_http = False
         self._counters = counters
         self._limiter: LookupLimiter[int] = LookupLimiter(settings.at_once)
         self._pending: dict[int, PendingLookup] = {}
@@ -349,10 +351,16 @@ class LookupActor(LoopActor):
             from pulsar_actors.runtime.http_lookup import HttpLookup  # noqa: PLC0415 - few clients look up over HTTP
 
             now, access = self.loop.now, pending.service.access
-            lookup = HttpLookup(command, self._hosts_in_turn(pending.service.url), pending.address, now() + timeout)
+            lookup = HttpLookup(
+                command,
+                self._hosts_in_turn(pending.service.url),
+                pending.address,
+                now() + timeout,
+                silence_may_end=self._settings.service_can_change or self._has_answered_over_http,
+            )
             self.run_blocking(
                 lambda: lookup.send(access, now),
-                lambda outcome: self._answered(step, outcome),
+                lambda outcome: self._answered_over_http(step, outcome),
                 timeout=timeout,
                 executor=EXECUTOR,
             )
@@ -365,7 +373,10 @@ class LookupActor(LoopActor):
         self._first_host = (self._first_host + 1) % len(url.hosts)
         return url._replace(hosts=url.hosts[self._first_host :] + url.hosts[: self._first_host])
 
-    def _answered(self, step: LookupStep, outcome: LookupAnswered | Redirected | Exception) -> None:
+    def _answered_over_http(self, step: LookupStep, outcome: LookupAnswered | Redirected | Exception) -> None:
+        from pulsar_actors.runtime.http_lookup import is_of_a_host  # noqa: PLC0415 - few clients look up over HTTP
+
+        self._has_answered_over_http |= is_of_a_host(outcome)
         match outcome:
             case PulsarException():
                 self._feed_if_current(step, LookupRefused(outcome))

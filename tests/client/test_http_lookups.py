@@ -20,7 +20,7 @@ from pulsar_actors.runtime.tls import server_context
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata, CommandPartitionedTopicMetadataResponse
 from tests.support import topics
 from tests.support.certificates import Authority
-from tests.support.life import MILLISECONDS, SOON, InThread, client_of, closed_port, until, works
+from tests.support.life import MILLISECONDS, SOON, InThread, client_of, closed_port, full_backlog, until, works
 from tests.support.relay import Relay
 from tests.support.web_server import Asked, Said, web_server
 
@@ -99,6 +99,24 @@ def test_a_host_that_is_silent_costs_no_more_than_the_operation_timeout() -> Non
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with client_of(url, operation_timeout_seconds=0.5) as client:
             assert isinstance(InThread(lambda: client.create_producer("t")).error(SOON), pulsar.Timeout)
+
+
+def test_a_host_that_cannot_be_connected_to_costs_the_connection_timeout(broker: EmbeddedBroker) -> None:
+    with full_backlog() as silent:
+        url = f"{silent.replace('pulsar:', 'http:')},{broker.web_url.removeprefix('http://')}"
+        with client_of(url, connection_timeout_ms=200, operation_timeout_seconds=60) as client:
+            for number in range(2):  # one of them is sent to that host first
+                InThread(lambda number=number: client.get_topic_partitions(f"t{number}")).result()
+
+
+@pytest.mark.parametrize("call", ["create_producer", "get_topic_partitions"])
+def test_if_no_host_can_be_connected_to_a_call_says_so_after_the_connection_timeout(call: str) -> None:
+    with full_backlog() as silent:
+        url = silent.replace("pulsar:", "http:")
+        with client_of(url, connection_timeout_ms=200, operation_timeout_seconds=60) as client:
+            error = InThread(lambda: getattr(client, call)("t")).error()  # in much less than the operation timeout
+    assert isinstance(error, pulsar.ConnectTimeout)
+    assert f"no connection to {silent.removeprefix('pulsar://')} within 0.2 s" in str(error)
 
 
 def test_a_client_closes_while_it_asks() -> None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from pulsar_actors.exceptions import CertificateRefused, ConnectError, InvalidUrl
+from pulsar_actors.exceptions import CertificateRefused, ConnectError, ConnectTimeout, InvalidUrl
 from pulsar_actors.runtime.http_client import HttpClient, HttpRequest
 from pulsar_actors.runtime.tls import client_context, server_context
 from pulsar_actors.runtime.tls_config import Certificate
 from tests.support.certificates import LONG_AGO, Authority, Files
+from tests.support.life import InThread, full_backlog
 from tests.support.web_server import Said, WebServer, web_server
 
 SECRET = "open-sesame"
@@ -26,8 +27,10 @@ def no_tls() -> ssl.SSLContext:
 
 
 @contextlib.contextmanager
-def asking(make_context: Callable[[], ssl.SSLContext] = no_tls) -> Iterator[HttpClient]:
-    http = HttpClient(make_context)
+def asking(
+    make_context: Callable[[], ssl.SSLContext] = no_tls, connection_timeout: float | None = None
+) -> Iterator[HttpClient]:
+    http = HttpClient(make_context, connection_timeout)
     try:
         yield http
     finally:
@@ -140,6 +143,33 @@ def test_that_nobody_listens_is_said_with_the_address() -> None:
         assert str(fault) == f"no connection to 127.0.0.1:{port}: Connection refused"
 
 
+def test_a_host_that_cannot_be_connected_to_takes_the_connection_timeout() -> None:
+    with full_backlog() as silent, asking(connection_timeout=0.1) as http:
+        host = silent.removeprefix("pulsar://")
+        asking_there = InThread(lambda: http.send(HttpRequest(f"http://{host}/{SECRET}", 2 * SOON)))
+        fault = fault_of(asking_there.result)  # waits for less than the request may take
+    assert isinstance(fault, ConnectTimeout)
+    assert str(fault) == f"no connection to {host} within 0.1 s"
+
+
+@pytest.mark.parametrize("connection_timeout", [None, SOON])
+def test_a_request_that_has_less_time_than_a_connection_does_not_judge_the_host(
+    connection_timeout: float | None,
+) -> None:
+    with full_backlog() as silent, asking(connection_timeout=connection_timeout) as http:
+        host = silent.removeprefix("pulsar://")
+        fault = fault_of(lambda: http.send(HttpRequest(f"http://{host}", 0.1)))
+    assert not isinstance(fault, ConnectTimeout)
+    assert str(fault) == f"no answer of {host} within 0.1 s"
+
+
+def test_the_connection_timeout_is_not_for_the_answer() -> None:
+    go_on = threading.Event()
+    with web_server() as server, asking(connection_timeout=0.1) as http:
+        server.answer = lambda _: Said(200 if not go_on.wait(0.3) else 500)
+        assert http.send(HttpRequest(server.url, SOON)).status == 200
+
+
 def test_a_name_that_does_not_exist_is_said_to_be_so() -> None:
     with asking() as http:
         fault = fault_of(lambda: http.send(HttpRequest("http://nowhere.invalid/", SOON)))
@@ -215,6 +245,13 @@ def test_a_port_that_does_not_speak_tls_is_asked_nothing(authority: Authority) -
         url = server.url.replace("http:", "https:")
         assert "does this port speak TLS?" in str(fault_of(lambda: http.send(HttpRequest(url, SOON))))
         assert server.asked == []
+
+
+def test_a_port_that_does_not_agree_on_tls_takes_the_connection_timeout(authority: Authority) -> None:
+    context = client_context(authority.file)
+    with saying() as url, asking(lambda: context, connection_timeout=0.1) as http:
+        fault = fault_of(lambda: http.send(HttpRequest(url.replace("http:", "https:"), 2 * SOON)))
+    assert isinstance(fault, ConnectTimeout)
 
 
 def test_no_path_and_no_header_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

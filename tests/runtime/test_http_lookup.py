@@ -208,6 +208,26 @@ def test_a_refused_certificate_is_final_only_if_every_host_showed_one() -> None:
         ask("http://a", "http://b", way_in=ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, Fixed(away, refused)))
 
 
+SILENT = [exceptions.ConnectTimeout("a is silent"), exceptions.ConnectTimeout("b is silent")]
+
+
+def test_silence_is_final_only_if_it_is_that_of_every_host_and_none_has_answered_before() -> None:
+    def outcome(*faults: Exception, silence_may_end: bool) -> exceptions.ConnectError:
+        access = ServiceAccess(lambda _: ("none", b""), NO_CONTEXT, Fixed(*faults))
+        lookup = HttpLookup(TOPIC, ServiceUrl.parse("http://a,b"), None, 30.0, silence_may_end)
+        with pytest.raises(exceptions.ConnectError) as raised:
+            lookup.send(access, lambda: 0.0)
+        return raised.value
+
+    final = outcome(*SILENT, silence_may_end=False)
+    assert type(final) is exceptions.ConnectTimeout
+    assert str(final) == "a is silent; b is silent"
+    assert type(outcome(*SILENT, silence_may_end=True)) is exceptions.ConnectError
+    for other in (exceptions.ConnectError("away"), exceptions.CertificateRefused("x")):
+        assert type(outcome(other, SILENT[1], silence_may_end=False)) is exceptions.ConnectError
+        assert type(outcome(SILENT[0], other, silence_may_end=False)) is exceptions.ConnectError
+
+
 def test_an_answer_has_a_size_that_is_enough_for_a_large_namespace(server: WebServer) -> None:
     body = json.dumps({"brokerUrl": "pulsar://b:6650", "more": "x" * (4 << 20)}).encode()
     server.answer = lambda _: Said(200, body)

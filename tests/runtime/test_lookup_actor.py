@@ -305,19 +305,26 @@ ELSEWHERE = "http://c:8080/lookup/v2/topic/persistent/public/default/t?authorita
 class Web(HttpClient):
     """Answers what it is told to, and remembers the questions."""
 
-    def __init__(self, *answers: HttpResponse) -> None:
+    def __init__(self, *answers: HttpResponse | Exception) -> None:
         super().__init__(NO_CONTEXT)
         self.answers = list(answers)
         self.asked: list[str] = []
 
     def send(self, request: HttpRequest) -> HttpResponse:
         self.asked.append(request.url)
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
-def over_http(*answers: HttpResponse, url: str = "http://a:8080,b:8081") -> tuple[Bench, Web]:
+def over_http(
+    *answers: HttpResponse | Exception,
+    url: str = "http://a:8080,b:8081",
+    settings: lookup_actor.LookupSettings = SETTINGS,
+) -> tuple[Bench, Web]:
     web = Web(*answers)
-    return Bench(service=Service(ServiceUrl.parse(url), ENTRANCE._replace(http=web))), web
+    return Bench(settings, Service(ServiceUrl.parse(url), ENTRANCE._replace(http=web))), web
 
 
 FOUND = HttpResponse(200, {}, b'{"brokerUrl": "pulsar://b:6650"}')
@@ -364,6 +371,33 @@ def test_time_that_runs_out_on_the_helpers_thread_may_be_better_spent_later() ->
     assert [str(told.error) for told in bench.told()] == ["no host has answered over HTTP: slow"]
     bench.loop.pass_time(30.1)
     assert "slow" in str(bench.told()[0].outcome)
+
+
+SILENCE = exceptions.ConnectTimeout("no connection to a:8080 within 10 s")
+REFUSED = HttpResponse(404, {}, b"")
+
+
+def test_hosts_over_http_that_have_never_answered_and_are_silent_end_a_question() -> None:
+    bench, _ = over_http(SILENCE, url="http://a:8080")
+    bench.find()
+    bench.loop.run_blocking_calls()
+    assert isinstance(bench.told()[0].outcome, exceptions.ConnectTimeout)
+
+
+@pytest.mark.parametrize("answer", [FOUND, REFUSED])
+def test_hosts_over_http_that_have_answered_before_may_be_silent_for_a_while(answer: HttpResponse) -> None:
+    bench, _ = over_http(answer, SILENCE, url="http://a:8080")
+    for _ in range(2):
+        bench.find()
+        bench.loop.run_blocking_calls()
+    assert isinstance(bench.told()[1], LookupRetrying)
+
+
+def test_a_client_that_can_go_elsewhere_waits_for_hosts_over_http_that_are_silent() -> None:
+    bench, _ = over_http(SILENCE, url="http://a:8080", settings=SETTINGS._replace(service_can_change=True))
+    bench.find()
+    bench.loop.run_blocking_calls()
+    assert isinstance(bench.told()[0], LookupRetrying)
 
 
 # When the client goes elsewhere.
