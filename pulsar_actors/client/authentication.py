@@ -1,8 +1,8 @@
 """Authentication: the credentials of a client.
 
 An `Authentication` returns the name of a method and its data: for the first CONNECT of every connection, and again when
-a broker challenges, because credentials expire. `fetch` runs on a separate thread, never on a loop, so it may read
-files and call services. For your own method, make a subclass with a `fetch`.
+a broker challenges, because credentials expire. `fetch` runs on separate threads, never on a loop, so it may read files
+and call services; several threads may call it at once. For your own method, make a subclass with a `fetch`.
 
 Secrets are in the result of `fetch` and nowhere else: in no `repr`, no text of an error, no log. A pickle has the
 arguments of the object. So if the argument is a path, the name of a variable or an importable callable, the pickle has

@@ -130,7 +130,8 @@ class Client(Closeable):
         message_listener_threads = 1
             Threads that call message listeners; each consumer uses one of them.
         concurrent_lookup_requests = 50000
-            Concurrent lookups. Further ones wait, up to 50,000 in all, and any beyond that fail at once.
+            Concurrent lookups; over HTTP, 8 at most are sent at once. Further ones wait, up to 50,000 in all, and any
+            beyond that fail at once.
         log_conf_file_path = None
             Without effect, as in the official client.
         stats_interval_in_seconds = 600

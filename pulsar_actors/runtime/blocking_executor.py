@@ -7,8 +7,8 @@ so no lock is needed.
 The loop watches the deadlines, too. A job that is not done at its deadline is answered with a TimeoutError, even if it
 still waits. If it was running, its thread may be busy for ever. So the thread is given up: it ends with the job, the
 job's outcome is dropped, and the next job gets a new thread. A job that hangs therefore delays other jobs by one
-deadline at most. Work that may be slow by itself, such as a user's credentials or a lookup over HTTP, has a separate
-executor. Each host name that is resolved has one, too, which ends with it.
+deadline at most. Work that may be slow by itself, such as a user's credentials, has a separate executor; lookups over
+HTTP have several (`http_turns.py`). Each host name that is resolved has one, too, which ends with it.
 
 The threads are daemons, and nothing ever waits for them, neither `stop` nor the end of the interpreter.
 """

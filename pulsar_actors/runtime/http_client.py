@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import ssl
 
 
+MOST_AT_ONCE: Final = 8
+"""The most lookups that are sent at once. So many connections to a host are kept."""
+
 _PORTS: Final = {"http": 80, "https": 443}
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 

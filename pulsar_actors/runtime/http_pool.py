@@ -17,7 +17,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError, ReadTimeoutError
 
 from pulsar_actors.exceptions import CertificateRefused, ConnectError, ConnectTimeout
-from pulsar_actors.runtime.http_client import HttpRequest, HttpResponse, endpoint_of
+from pulsar_actors.runtime.http_client import MOST_AT_ONCE, HttpRequest, HttpResponse, endpoint_of
 from pulsar_actors.runtime.tls import describe_tls_error
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline")  # the deadline of the request that this thread sends
@@ -106,7 +106,7 @@ class HttpPool:
         secure: dict[str, Any] = {}
         if context is not None:
             secure = {"ssl_context": context, "assert_hostname": None if context.check_hostname else False}
-        self._manager = PoolManager(**secure)
+        self._manager = PoolManager(maxsize=MOST_AT_ONCE, **secure)
         classes: dict[str, Any] = {"http": _Pool, "https": _SecurePool}
         self._manager.pool_classes_by_scheme = classes
 

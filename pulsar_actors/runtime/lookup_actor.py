@@ -3,7 +3,7 @@
 Producers and consumers look up the broker of their topic; callers ask for the number of partitions, or for the topics
 of a namespace. Each lookup is a state machine of its own, and all share a limit of concurrent requests. A request to
 the service URL goes to one of its hosts; a redirect names another broker. If the service URL is `http` or `https`, no
-connection is used: the HTTP request runs off the loop, and its outcome comes back to the loop.
+connection is used: HTTP requests run off the loop, a few at once, and their outcomes come back to the loop.
 """
 
 from collections import deque
@@ -42,6 +42,8 @@ from pulsar_actors.named_tuple import NamedTuple
 from pulsar_actors.runtime.actor import ActorRef, LoopActor, tell
 from pulsar_actors.runtime.connection_pool import Service
 from pulsar_actors.runtime.handle_link import ClientCounters
+from pulsar_actors.runtime.http_client import MOST_AT_ONCE
+from pulsar_actors.runtime.http_turns import HttpTurns
 from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.messages import BrokerFound, FindBroker, LookupRetrying, ReplyTo, RequestAnswered
 from pulsar_actors.runtime.observer import ClientObserver, LookupEnded
@@ -52,9 +54,6 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadata,
 )
 from pulsar_actors.wire.service_url import ServiceUrl
-
-EXECUTOR: Final = "lookups"
-"""The executor of requests over HTTP: a server that is silent must hold up nothing else."""
 
 
 class LookupSettings(NamedTuple):
@@ -108,6 +107,13 @@ class ConnectionFound(NamedTuple):
 
     step: LookupStep
     outcome: ActorRef | PulsarException
+
+
+class QueuedRequest(NamedTuple):
+    """A request over HTTP that waits for its turn, and the time when it must be answered."""
+
+    command: Message
+    deadline: float
 
 
 class LookupCallbacks(NamedTuple):
@@ -182,6 +188,7 @@ class LookupActor(LoopActor):
         self._settings = settings
         self._service = service
         self._first_host = 0
+        self._http_turns: HttpTurns[QueuedRequest] = HttpTurns(min(MOST_AT_ONCE, settings.at_once))
         self._has_answered_over_http = False
         self._counters = counters
         self._limiter: LookupLimiter[int] = LookupLimiter(settings.at_once)
@@ -218,7 +225,7 @@ class LookupActor(LoopActor):
                 )
             case EndLookups():
                 self._cancel(self._pending)
-                self.loop.give_up_executor(EXECUTOR)
+                self._give_up_http_requests()
                 self.finish()
             case _:
                 raise InternalError(f"lookups do not take {message!r}")
@@ -277,10 +284,15 @@ class LookupActor(LoopActor):
 
     def _change_service(self, service: Service) -> None:
         self._service = service
-        self.loop.give_up_executor(EXECUTOR)
+        self._give_up_http_requests()
         for lookup_id, pending in list(self._pending.items()):
             pending.service = service
             self._feed(lookup_id, ServiceChanged(service.url.is_tls))
+
+    def _give_up_http_requests(self) -> None:
+        for executor in self._http_turns.executors:
+            self.loop.give_up_executor(executor)
+        self._http_turns = HttpTurns(len(self._http_turns.executors))
 
     def _cancel(self, lookup_ids: Iterable[int]) -> None:
         for lookup_id in sorted(lookup_ids, reverse=True):  # those that wait first: none of them is to run
@@ -346,37 +358,51 @@ class LookupActor(LoopActor):
             self.tell_guardian(RequestConnection(named, pending.cluster_url, ReplyTo(self.actor_ref, step)))
 
     def _ask(self, command: Message, timeout: float, lookup_id: int, pending: PendingLookup) -> None:
-        step = LookupStep(lookup_id, pending.step)
         if pending.is_over_http:
-            from pulsar_actors.runtime.http_lookup import HttpLookup  # noqa: PLC0415 - few clients look up over HTTP
-
-            now, access = self.loop.now, pending.service.access
-            lookup = HttpLookup(
-                command,
-                self._hosts_in_turn(pending.service.url),
-                pending.address,
-                now() + timeout,
-                silence_may_end=self._settings.service_can_change or self._has_answered_over_http,
-            )
-            self.run_blocking(
-                lambda: lookup.send(access, now),
-                lambda outcome: self._answered_over_http(step, outcome),
-                timeout=timeout,
-                executor=EXECUTOR,
-            )
+            self._http_turns.wait(lookup_id, QueuedRequest(command, self.loop.now() + timeout))
+            self._send_over_http()
         else:
             assert pending.connection is not None  # noqa: S101 - the machine has been told of it
+            step = LookupStep(lookup_id, pending.step)
             tell(pending.connection, SendRequest(command, ReplyTo(self.actor_ref, step), timeout))
+
+    def _send_over_http(self) -> None:
+        """Send the requests whose turn it is."""
+        while (turn := self._http_turns.take()) is not None:
+            self._send_turn(*turn)
+
+    def _send_turn(self, lookup_id: int, request: QueuedRequest, executor: str) -> None:
+        from pulsar_actors.runtime.http_lookup import HttpLookup  # noqa: PLC0415 - few clients look up over HTTP
+
+        pending, now = self._pending[lookup_id], self.loop.now
+        step, access = LookupStep(lookup_id, pending.step), pending.service.access
+        lookup = HttpLookup(
+            request.command,
+            self._hosts_in_turn(pending.service.url),
+            pending.address,
+            request.deadline,
+            silence_may_end=self._settings.service_can_change or self._has_answered_over_http,
+        )
+        self.run_blocking(
+            lambda: lookup.send(access, now),
+            lambda outcome: self._answered_over_http(step, executor, outcome),
+            timeout=max(0.0, request.deadline - now()),
+            executor=executor,
+        )
 
     def _hosts_in_turn(self, url: ServiceUrl) -> ServiceUrl:
         """Return the URL with its hosts rotated, so that each call begins with another host."""
         self._first_host = (self._first_host + 1) % len(url.hosts)
         return url._replace(hosts=url.hosts[self._first_host :] + url.hosts[: self._first_host])
 
-    def _answered_over_http(self, step: LookupStep, outcome: LookupAnswered | Redirected | Exception) -> None:
+    def _answered_over_http(
+        self, step: LookupStep, executor: str, outcome: LookupAnswered | Redirected | Exception
+    ) -> None:
         from pulsar_actors.runtime.http_lookup import is_of_a_host  # noqa: PLC0415 - few clients look up over HTTP
 
         self._has_answered_over_http |= is_of_a_host(outcome)
+        self._http_turns.release(executor)
+        self._send_over_http()
         match outcome:
             case PulsarException():
                 self._feed_if_current(step, LookupRefused(outcome))
@@ -389,6 +415,7 @@ class LookupActor(LoopActor):
 
     def _end(self, lookup_id: int, outcome: object) -> None:
         pending = self._pending.pop(lookup_id)
+        self._http_turns.withdraw(lookup_id)
         self._ended.append((pending.name, pending.machine.history))
         self._counters.lookups -= 1
         if self._counters.observer is not None:

@@ -16,6 +16,7 @@ from pulsar_actors.broker import Settings
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.machines import lookup
+from pulsar_actors.runtime.http_client import MOST_AT_ONCE
 from pulsar_actors.runtime.tls import server_context
 from pulsar_actors.wire.PulsarApi_pb2 import CommandPartitionedTopicMetadata, CommandPartitionedTopicMetadataResponse
 from tests.support import topics
@@ -290,7 +291,7 @@ def test_no_more_lookups_than_allowed_are_on_their_way_and_each_that_ends_lets_a
 
 
 @pytest.mark.shows("Topic lookup")
-@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize("limit", [1, 3, 50])
 def test_over_http_no_more_than_allowed_are_on_their_way_either(limit: int) -> None:
     lock, at_once, most = threading.Lock(), 0, 0
 
@@ -310,7 +311,23 @@ def test_over_http_no_more_than_allowed_are_on_their_way_either(limit: int) -> N
             for asking in ask_for(client, 12):
                 asking.result()
     assert len(server.asked) == 12
-    assert 0 < most <= limit
+    assert 0 < most <= min(limit, MOST_AT_ONCE)
+
+
+@pytest.mark.shows("Topic lookup")
+def test_over_http_several_are_on_their_way_at_once() -> None:
+    at_once = threading.Barrier(MOST_AT_ONCE)
+
+    def answer(_: Asked) -> Said:
+        at_once.wait(SOON)  # each is answered only together with the others
+        return Said(200, json.dumps({"partitions": 0}).encode())
+
+    with web_server() as server:
+        server.answer = answer
+        with client_of(server.url) as client:
+            for asking in ask_for(client, 3 * MOST_AT_ONCE):
+                asking.result()
+    assert len(server.asked) == 3 * MOST_AT_ONCE
 
 
 @pytest.mark.shows("Topic lookup")

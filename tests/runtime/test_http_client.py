@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from pulsar_actors.exceptions import CertificateRefused, ConnectError, ConnectTimeout, InvalidUrl
-from pulsar_actors.runtime.http_client import HttpClient, HttpRequest
+from pulsar_actors.runtime.http_client import MOST_AT_ONCE, HttpClient, HttpRequest
 from pulsar_actors.runtime.tls import client_context, server_context
 from pulsar_actors.runtime.tls_config import Certificate
 from tests.support.certificates import LONG_AGO, Authority, Files
 from tests.support.life import InThread, full_backlog
-from tests.support.web_server import Said, WebServer, web_server
+from tests.support.web_server import Asked, Said, WebServer, web_server
 
 SECRET = "open-sesame"
 SOON = 10.0
@@ -85,6 +85,22 @@ def test_one_connection_serves_one_question_after_the_other() -> None:
         http.close()
         http.send(HttpRequest(server.url, SOON))
         assert server.connections == 2
+
+
+def test_connections_of_requests_that_are_sent_at_once_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+    at_once = threading.Barrier(MOST_AT_ONCE)
+
+    def answer(_: Asked) -> Said:
+        at_once.wait(SOON)
+        return Said()
+
+    with web_server() as server, asking() as http:
+        server.answer = answer
+        for _ in range(2):
+            for each in [InThread(lambda: http.send(HttpRequest(server.url, SOON))) for _ in range(MOST_AT_ONCE)]:
+                assert each.result().status == 200
+        assert server.connections == MOST_AT_ONCE
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_a_redirect_is_an_answer_and_is_not_followed() -> None:

@@ -373,6 +373,59 @@ def test_time_that_runs_out_on_the_helpers_thread_may_be_better_spent_later() ->
     assert "slow" in str(bench.told()[0].outcome)
 
 
+def test_a_few_questions_are_sent_at_once_and_the_others_in_their_turn() -> None:
+    bench, web = over_http(*[FOUND] * 12, settings=SETTINGS._replace(at_once=12))
+    for _ in range(12):
+        bench.find()
+    assert len(bench.loop.blocking_calls) == 8
+    bench.loop.run_blocking_calls()
+    assert len(bench.told()) == 8
+    assert len(bench.loop.blocking_calls) == 4
+    bench.loop.run_blocking_calls()
+    assert len(bench.told()) == 4
+    assert len(web.asked) == 12
+
+
+def test_a_question_has_the_time_that_is_left_when_it_is_sent() -> None:
+    bench, _ = over_http(*[FOUND] * 9, settings=SETTINGS._replace(at_once=9))
+    for _ in range(9):
+        bench.find()
+    bench.loop.pass_time(10.0)
+    bench.loop.run_blocking_calls()
+    ((_, _, timeout),) = bench.loop.blocking_calls
+    assert timeout == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("given_up", ["timed out", "cancelled"])
+def test_a_question_that_is_given_up_before_its_turn_is_not_sent(given_up: str) -> None:
+    bench, web = over_http(*[FOUND] * 9, settings=SETTINGS._replace(at_once=9))
+    for _ in range(9):
+        bench.ask()
+    if given_up == "timed out":
+        bench.loop.pass_time(30.1)
+    else:
+        bench.tell(lookup_actor.EndQueries())
+    assert len(bench.answers) == 9
+    bench.loop.run_blocking_calls()
+    assert len(web.asked) == 8
+    bench.find()
+    bench.loop.run_blocking_calls()
+    assert len(web.asked) == 9
+    assert isinstance(bench.told()[0].outcome, LookupTarget)
+
+
+def test_questions_that_were_sent_do_not_hold_up_those_at_another_place() -> None:
+    bench, web = over_http(*[FOUND] * 17, url="http://a:8080", settings=SETTINGS._replace(at_once=9))
+    for _ in range(9):
+        bench.find()
+    service = Service(ServiceUrl.parse("http://n:8080"), ENTRANCE._replace(http=web), 1)
+    bench.tell(lookup_actor.ChangeService(service))
+    bench.loop.run_blocking_calls()
+    bench.loop.run_blocking_calls()
+    assert [url.split("/")[2] for url in web.asked] == ["a:8080"] * 8 + ["n:8080"] * 9
+    assert [told.outcome.service for told in bench.told()] == [1] * 9
+
+
 SILENCE = exceptions.ConnectTimeout("no connection to a:8080 within 10 s")
 REFUSED = HttpResponse(404, {}, b"")
 

@@ -57,6 +57,7 @@ class ManualLoop(SocketLoop):
         self.outside = False
         self.lines: list[Line] = []
         self.blocking_calls: list[tuple[Callable[[], Any], Callable[[Any], object], float]] = []
+        self._given_up: dict[str, list[bool]] = {}  # by executor: a list that is empty until then
         self.posted: deque[tuple[Callable[[Any], object], Any]] = deque()
         self.timers: list[tuple[float, int, Callable[[Any], object], Any]] = []
         self._serial = count()
@@ -82,10 +83,17 @@ class ManualLoop(SocketLoop):
     def run_blocking(
         self, work: Callable[[], Any], done: Callable[[Any], object], *, timeout: float, executor: str = "blocking"
     ) -> None:
-        self.blocking_calls.append((work, done, timeout))
+        given_up = self._given_up.setdefault(executor, [])
+
+        def answer(outcome: Any) -> None:
+            if not given_up:
+                done(outcome)
+
+        self.blocking_calls.append((work, answer, timeout))
 
     def give_up_executor(self, executor: str) -> None:
-        """Leave its calls: a thread that has begun one goes on, too."""
+        """Leave its calls, but answer none: a thread that has begun one goes on, too."""
+        self._given_up.pop(executor, []).append(True)
 
     def connect(self, host: str, port: int, owner: TransportOwner, *, no_delay: bool = True) -> Line:
         line = Line(host, port, owner)
