@@ -120,7 +120,7 @@ def test_a_connection_counts_as_idle_no_sooner_than_a_question_may_take(
     options = ClientOptions(
         "pulsar://h", connection_max_idle_seconds=seconds, operation_timeout_seconds=timeout, listener_name="outside"
     )
-    common = HandleSettings(timeout, tls=True, first_backoff=0.1, longest_backoff=2.0)
+    common = HandleSettings(timeout, first_backoff=0.1, longest_backoff=2.0)
     url = ServiceUrl.parse("pulsar+ssl://h")
     settings = _client_settings(options, url, "v", ClientCounters(), common.backoff, service_can_change=False)
     assert settings.pool_settings.idle_after == idle_after
