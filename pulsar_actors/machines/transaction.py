@@ -111,6 +111,7 @@ class State(Enum):
 
 SETTLING: Final = (COMMIT_SETTLING, ABORT_SETTLING, LEAVE_SETTLING)
 TAKING: Final = (OPEN, *SETTLING)
+OURS_TO_END: Final = (OPEN, COMMIT_SETTLING, ABORT_SETTLING)
 FOR_COMMIT: Final = (COMMIT_SETTLING, COMMITTING)
 FOR_ABORT: Final = (ABORT_SETTLING, ABORTING)
 UNANSWERED: Final = (COMMIT_UNANSWERED, ABORT_UNANSWERED)
@@ -130,8 +131,9 @@ ROWS: Final = (
     Row(Register,              TAKING,            INTERNAL,          None,            "ask_to_register"),
     Row(Registered,            UNENDED,             INTERNAL,          None,            "complete_registration"),
     Row(RegistrationFailed,    UNENDED,             INTERNAL,          None,            "fail_registration"),
-    Row(TransactionTimeoutDue, TAKING,            TIMED_OUT,         "is_shared",     "time_out"),
-    Row(TransactionTimeoutDue, TAKING,            TIMED_OUT,         None,            "time_out_and_abort"),
+    Row(TransactionTimeoutDue, LEAVE_SETTLING,    TIMED_OUT,         None,            "time_out"),
+    Row(TransactionTimeoutDue, OURS_TO_END,       TIMED_OUT,         "is_shared",     "time_out"),
+    Row(TransactionTimeoutDue, OURS_TO_END,       TIMED_OUT,         None,            "time_out_and_abort"),
 
     # Commit.
     Row(Commit,                OPEN,              COMMIT_SETTLING,   None,            "settle"),
