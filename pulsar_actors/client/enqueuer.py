@@ -81,12 +81,12 @@ class Share(NamedTuple):
             yield Share(self.enqueuer, self.payloads[start:stop], self.tags[start:stop])
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 def _interrupts(error: BaseException) -> bool:
     """Return whether Ctrl-C or another signal handler has raised the error; others are refusals."""
     return isinstance(error, KeyboardInterrupt) or not isinstance(error, PulsarException)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SendQueueEnqueuer(Enqueuer):
     """The enqueuer of one send queue. If `waits` is set, callers wait for room in a full queue.
 
