@@ -31,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", help=f"some of: {', '.join(fault.name for fault in FAULTS)} (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first run (default: %(default)s)")
     parser.add_argument("--seconds", type=float, help="how long faults last at most (default: each as it is)")
-    parser.add_argument("--json", type=Path, help="a file for the figures of each run")
+    parser.add_argument("--json", type=Path, help="a file to add the figures of each run to")
     parser.add_argument("--sum", type=Path, nargs="+", help="play nothing; show the figures in these files together")
     given = parser.parse_args(arguments)
     if given.sum:
-        print(*table([from_json(run) for file in given.sum for run in json.loads(file.read_text())]), sep="\n")
+        print(*table([ran for file in given.sum for ran in read(file)]), sep="\n")
         return 0
     wanted = FAULTS if given.faults is None else [fault_of(name.strip()) for name in given.faults.split(",")]
     with tempfile.TemporaryDirectory() as folder:
@@ -54,15 +54,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def play(target: Target, given: argparse.Namespace, faults: Sequence[Fault]) -> list[Ran]:
     """Play each fault in turn, as often as is asked for."""
     live, runs = Live(given.runs * len(faults)), list[Ran]()
+    before = read(given.json) if given.json is not None and given.json.exists() else []
     for seed in range(given.seed, given.seed + given.runs):
         for fault in faults:
             ran = Run(target, fault, seed, given.seconds).play()
             runs.append(ran)
             live.add(ran)
             if given.json is not None:
-                given.json.write_text(json.dumps([as_json(each) for each in runs], indent=1))
+                write(given.json, [*before, *runs])
     live.end()
     return runs
+
+
+def read(file: Path) -> list[Ran]:
+    """Return the runs in a file."""
+    return [from_json(run) for run in json.loads(file.read_text())]
+
+
+def write(file: Path, runs: Sequence[Ran]) -> None:
+    """Put runs into a file, a line each."""
+    file.write_text("[\n" + ",\n".join(json.dumps(as_json(each)) for each in runs) + "\n]\n")
 
 
 if __name__ == "__main__":
