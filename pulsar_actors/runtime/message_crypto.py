@@ -14,11 +14,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.wire.protobuf import BytesLike, readable
 from pulsar_actors.wire.PulsarApi_pb2 import EncryptionKeys, KeyValue, MessageMetadata
+
+if TYPE_CHECKING:
+    from pulsar_actors.wire.encryption import PrivateKey
 
 DATA_KEY_LIFETIME: Final = 4 * 3600.0
 """Seconds: after this time a producer takes a new data key, and a consumer forgets one that it has not used."""
@@ -34,6 +37,9 @@ MAX_USES: Final = 2**31
 
 MAX_KNOWN: Final = 1000
 """A consumer keeps no more data keys."""
+
+MAX_LOADED: Final = 16
+"""A consumer keeps no more private keys."""
 
 
 class ReadKey(Protocol):
@@ -192,14 +198,19 @@ class KnownDataKeys:
 
 
 class ConsumerKeys:
-    """Decrypts the entries of one consumer, or of its members for several topics. `now` returns monotonic seconds."""
+    """Decrypts the entries of one consumer, or of its members for several topics. `now` returns monotonic seconds.
 
-    __slots__ = ("_known", "_now", "_read")
+    Loading a private key takes 50 ms and more, as `cryptography` checks it. So the last ones are kept: an entry may
+    name as many keys as its producer likes.
+    """
+
+    __slots__ = ("_known", "_loaded", "_now", "_read")
 
     def __init__(self, read_private_key: ReadKey, now: Callable[[], float]) -> None:
         self._read = read_private_key
         self._now = now
         self._known = KnownDataKeys()
+        self._loaded: dict[bytes, PrivateKey] = {}
 
     def knows(self, metadata: MessageMetadata) -> bool:
         """Return whether an entry can probably be decrypted without the key reader."""
@@ -246,16 +257,26 @@ class ConsumerKeys:
         from pulsar_actors.wire.encryption import (  # noqa: PLC0415 - see DataKey
             DecryptionFault,
             KeyFault,
-            load_private_key,
             unwrap_data_key,
         )
 
         pem, _ = _read("private", self._read, key.key, {pair.key: pair.value for pair in key.metadata})
         try:
-            return unwrap_data_key(load_private_key(pem), key.value)
+            return unwrap_data_key(self._load(pem), key.value)
         except (KeyFault, DecryptionFault) as fault:
             reason = str(fault)
         raise CryptoError(f"the private key {key.key!r} cannot be used: {reason}")
+
+    def _load(self, pem: bytes) -> "PrivateKey":
+        from pulsar_actors.wire.encryption import load_private_key  # noqa: PLC0415 - see DataKey
+
+        loaded = self._loaded.get(pem)
+        if loaded is None:
+            loaded = load_private_key(pem)
+            if len(self._loaded) >= MAX_LOADED:
+                self._loaded = {}
+            self._loaded[pem] = loaded
+        return loaded
 
 
 def _read(kind: str, read: ReadKey, name: str, metadata: Mapping[str, str]) -> tuple[bytes, Mapping[str, str]]:

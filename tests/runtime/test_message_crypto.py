@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from pulsar_actors.exceptions import CryptoError
 from pulsar_actors.runtime import message_crypto
 from pulsar_actors.runtime.message_crypto import ConsumerKeys, DataKey, ProducerKeys, new_data_key
+from pulsar_actors.wire import encryption
 from pulsar_actors.wire.PulsarApi_pb2 import MessageMetadata
 
 HOUR = 3600.0
@@ -146,6 +147,35 @@ def test_keys_that_a_producer_repeats_are_tried_once() -> None:
     with pytest.raises(CryptoError):
         opened(ConsumerKeys(read, Clock()), (metadata, payload))
     assert read.asked == ["a"]
+
+
+def test_a_private_key_is_loaded_once_however_many_keys_an_entry_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata, payload = sealed(new_data_key(["a"], Keys(PUBLIC, "a"), 0))
+    for number in range(100):
+        metadata.encryption_keys.add(key="a", value=b"%256d" % number)
+    load, loaded = encryption.load_private_key, list[bytes]()
+
+    def noted(pem: bytes) -> encryption.PrivateKey:
+        loaded.append(pem)
+        return load(pem)
+
+    monkeypatch.setattr(encryption, "load_private_key", noted)
+    del metadata.encryption_keys[0]
+    keys = ConsumerKeys(Keys(PRIVATE, "a"), Clock())
+    for _ in range(2):
+        with pytest.raises(CryptoError):
+            opened(keys, (metadata, payload))
+    assert loaded == [PRIVATE]
+
+
+def test_a_private_key_that_has_been_replaced_is_loaded() -> None:
+    of_others = rsa.generate_private_key(65537, 2048)
+    read = Keys(of_others.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()), "a")
+    keys, entry = ConsumerKeys(read, Clock()), sealed(new_data_key(["a"], Keys(PUBLIC, "a"), 0))
+    with pytest.raises(CryptoError):
+        opened(keys, entry)
+    read.pem = PRIVATE
+    assert opened(keys, entry) == b"content"
 
 
 def test_keys_that_failed_just_now_are_not_asked_for_again() -> None:
