@@ -9,6 +9,10 @@ A PRODUCER or SUBSCRIBE that got no answer may still take effect. If the handler
 connection, the broker might accept it while it still closes the first. So the handler first sends a close and awaits
 the answer. On a new connection that is not needed.
 
+If the broker refuses a close, or does not answer it in time, the handler closes the connection, also when it ends. On a
+connection that stays, a forgotten producer would keep its name, and a forgotten consumer would take messages that
+nobody receives. The other handlers of the connection only register again.
+
 A broker that unloads a topic closes its producers and consumers, and may name the broker that serves the topic now:
 then no lookup is needed. A handler that came through a proxy reaches that broker through it, too. A topic that has
 migrated to another cluster is looked up there from then on.
@@ -46,6 +50,7 @@ from pulsar_actors.machines.connection_handler_events import (
     Close,
     CloseAnswered,
     CloseCommand,
+    CloseRefused,
     CloseTimedOut,
     Detach,
     Detached,
@@ -179,6 +184,7 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
 
         # Whether bound or not.
         Row(WrongAnswer,           (*s.found, s.closing), INTERNAL,  None,                 "drop_after_wrong_answer"),
+        Row(CloseRefused,          (s.close_pending, s.closing), INTERNAL, None,           "drop_refusing_close"),
         Row(FirstCreationTimedOut, s.unattached,    s.failed,        None,                 "stop_trying"),
         Row(FirstCreationTimedOut, s.requested,     s.closing,       None,                 "give_up_asking"),
         Row(FirstCreationTimedOut, s.close_pending, s.closing,       None,                 "give_up_waiting"),
@@ -215,7 +221,8 @@ def handler_ignores(s: HandlerStates) -> tuple[Ignore, ...]:
         Ignore(Detached, (s.idle, s.looking_up, s.waiting, *s.final)),
         Ignore(WrongAnswer, (s.idle, *s.unattached, *s.final)),
         Ignore(
-            (CloseAnswered, CloseTimedOut), (s.idle, *s.unattached, *s.creating, *s.registered, *s.paused, *s.final)
+            (CloseAnswered, CloseRefused, CloseTimedOut),
+            (s.idle, *s.unattached, *s.creating, *s.registered, *s.paused, *s.final),
         ),
         Ignore(BrokerClosed, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, (s.idle, *s.unattached, *s.ending)),
@@ -453,6 +460,11 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self.note_error(error)
         return [DropConnection(self.connection, error)]
 
+    def drop_refusing_close(self, event: CloseRefused, now: float) -> Effects:
+        """Close the connection: nobody knows what the broker has kept. Its loss is awaited, as any other."""
+        self.note_error(event.error)
+        return [DropConnection(self.connection, event.error)]
+
     # The end.
 
     def stop_trying(self, event: FirstCreationTimedOut, now: float) -> Effects:
@@ -507,14 +519,14 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return self._end(None, now)
 
     def end_unanswered(self, event: CloseTimedOut, now: float) -> Effects:
-        """End without an answer: the broker may keep the producer or consumer until the connection ends.
+        """End, and close the connection, or the broker could keep the producer or consumer as long as the client runs.
 
-        Callers that wait get a Timeout that says so.
-
-        Later calls are refused as closed. A Timeout would make a loop of `receive` go on for ever.
+        Callers that wait get a Timeout. Later calls are refused as closed: a Timeout would make a loop of `receive` go
+        on for ever.
         """
         late = self._close_timeout()
-        return [*self._fail_calls(late, now), *self._fail_rest(late, now), *self._end(None, now)]
+        failed = [*self._fail_calls(late, now), *self._fail_rest(late, now)]
+        return [*failed, DropConnection(self.connection, late), *self._end(None, now)]
 
     def _look_up(self) -> LookUp:
         return LookUp(self.next_attempt(), self.topic, self._cluster_url)

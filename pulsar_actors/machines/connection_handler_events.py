@@ -78,9 +78,16 @@ class RequestRefused(NamedTuple):
 
 
 class CloseAnswered(NamedTuple):
-    """SUCCESS, in answer to our close; or ERROR, which means that the broker had nothing to close."""
+    """SUCCESS, in answer to our close."""
 
     attempt: int
+
+
+class CloseRefused(NamedTuple):
+    """ERROR, in answer to our close."""
+
+    attempt: int
+    error: BrokerRefusal | InvalidArgument
 
 
 class BrokerClosed(NamedTuple):

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from pulsar_actors.broker.faults import Trigger
 from pulsar_actors.client.client import Client
-from pulsar_actors.client.enums import InitialPosition, Result
+from pulsar_actors.client.enums import ConsumerType, InitialPosition, Result
 from pulsar_actors.client.interceptors import MessageToSend
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.producer import Producer
@@ -296,3 +297,47 @@ def test_acknowledgements_without_a_broker_hold_up_a_close_for_the_operation_tim
         if receipts:
             with pytest.raises(Timeout):
                 acknowledged.result()
+
+
+# A close that is refused or has no answer: the broker may still have the producer or consumer.
+
+FAILED_CLOSES: dict[str, Callable[[Trigger], object]] = {
+    "no answer": Trigger.drop,
+    "refused": lambda close: close.refuse("UnknownError", "no"),
+}
+
+every_failed_close = pytest.mark.parametrize("fail", FAILED_CLOSES.values(), ids=FAILED_CLOSES)
+
+
+@every_failed_close
+def test_a_consumer_whose_close_fails_takes_no_messages_from_the_others(fail: Callable[[Trigger], object]) -> None:
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=LIMIT)
+        gone, stays = (client.subscribe("t", "s", ConsumerType.Shared) for _ in range(2))
+        fail(simulation.broker.faults.on("close_consumer"))
+        gone.close()
+        send_all(client.create_producer("t"))
+        for _ in range(MESSAGES):
+            stays.acknowledge(stays.receive(60_000))
+
+
+@every_failed_close
+def test_the_name_of_a_producer_whose_close_fails_is_free(fail: Callable[[Trigger], object]) -> None:
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=LIMIT)
+        producer = client.create_producer("t", producer_name="p")
+        fail(simulation.broker.faults.on("close_producer"))
+        producer.close()
+        client.create_producer("t", producer_name="p").send(b"x")
+
+
+def test_a_client_closes_within_the_operation_timeout_though_its_closes_have_no_answer() -> None:
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=LIMIT)
+        client.subscribe("t", "s")
+        client.create_producer("t").send(b"x")
+        for command in ("close_producer", "close_consumer"):
+            simulation.broker.faults.on(command, times=None).drop()
+        began = simulation.now
+        client.close()
+        assert simulation.now - began < LIMIT + 1.0
