@@ -16,6 +16,11 @@ For a seek, a broker closes the consumer, and only its answer shows where to sub
 SEEKING_UNBOUND. SUBSCRIBE can name a time as the start only roughly, and a reader would get messages from before it. So
 after such a SUBSCRIBE the consumer sends SEEK to the time, and waits in PLACING, without permits and calls.
 
+A broker closes the consumer for an UNSUBSCRIBE, too, and only then deletes the subscription. If that fails, the broker
+refuses the UNSUBSCRIBE, and does not say that the consumer is closed. So after a refusal the consumer asks for the last
+message of the topic: the answer shows if the broker still knows the consumer. If the answer to a query is "Consumer not
+found", the consumer subscribes again. It sends CLOSE_CONSUMER first, as the answer may be for an earlier binding.
+
 A reader that starts at LATEST, once bound, asks its broker for the last entry before its start. The creation is
 complete for the user only after the answer. If the connection were lost before that, the reader would start again at a
 later LATEST, and miss the messages between. So if the broker refuses to answer, the consumer is closed, and created
@@ -68,7 +73,12 @@ from pulsar_actors.machines.consumer_events import (
 )
 from pulsar_actors.machines.consumer_messages import ConsumerMessages
 from pulsar_actors.machines.consumer_queries import ConsumerQueries
-from pulsar_actors.machines.consumer_seek_unsubscribe import ANY_UNSUBSCRIBING, SEEKING, SeekAndUnsubscribe
+from pulsar_actors.machines.consumer_seek_unsubscribe import (
+    ANY_UNSUBSCRIBING,
+    SEEKING,
+    SENT,
+    SeekAndUnsubscribe,
+)
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, is_consumer_not_found, meaning_of
@@ -83,6 +93,9 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 
 LATEST_QUERY: Final = 0
 """The number of the query for the start of a reader. Those of callers are counted from 1."""
+
+CHECK_QUERY: Final = -1
+"""The number of the query that shows if the broker still knows the consumer."""
 
 
 @unique
@@ -135,10 +148,11 @@ ROWS: Final = (
     Row(BrokerClosed,          PLACING,         SEEKING_UNBOUND, None,                       "note_broker"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           "resolves_latest",          "resolve_and_announce"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           None,                       "announce"),
-    Row(QueryFailed,           FINDING_START,   CLOSE_PENDING,   "may_find_start_later",     "close_without_start"),
-    Row(QueryFailed,           FINDING_START,   READY,           "leaves_latest_unresolved", "announce"),
+    Row(QueryFailed,           FINDING_START,   CLOSE_PENDING,   "may_find_start_later",     "close_to_subscribe"),
+    Row(QueryFailed,           FINDING_START,   READY,           None,                       "announce"),
     Row(FirstCreationTimedOut, FINDING_START,   CLOSING,         None,                       "give_up_asking"),
     Row(LastMessageIdAnswered, READY,           INTERNAL,        "resolves_latest",          "resolve_latest"),
+    Row(QueryFailed,           READY,           CLOSE_PENDING,   "is_forgotten",             "close_to_subscribe"),
     Row(ActiveConsumerChanged, (SUBSCRIBING, *STATES.registered), INTERNAL, "is_passed_over", "leave_the_rest"),
     Row(ActiveConsumerChanged, (SUBSCRIBING, *STATES.registered), INTERNAL, None,             "notify_activity"),
 
@@ -152,6 +166,7 @@ ROWS: Final = (
     Row(SeekFailed,            READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
     Row(SeekFailed,            SEEKING_UNBOUND, WAITING,         None,                       "release_after_refusal"),
     Row(UnsubscribeFailed,     READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
+    Row(UnsubscribeFailed,     READY,           INTERNAL,        None,                       "ask_if_known"),
     Row(UnsubscribeAnswered,   READY,           CLOSED,          None,                       "end_unsubscribed"),
     Row(TopicMigrated,         SEEKING_UNBOUND, LOOKING_UP,      "names_a_cluster",          "migrate"),
     Row(Detached,              SEEKING_UNBOUND, WAITING,         None,                       "back_off"),
@@ -164,12 +179,10 @@ IGNORES: Final = (
     Ignore(LastMessageIdAnswered,   (IDLE, *WITHOUT_BINDING, *ENDING)),
     Ignore(LastMessageIdAnswered,   READY),  # for a caller's query
     Ignore(QueryFailed,             (IDLE, *WITHOUT_BINDING, READY, *ENDING)),
-    Ignore(QueryFailed,             FINDING_START),  # asked again on the next binding
     Ignore(ActiveConsumerChanged,   (IDLE, *UNATTACHED, CLOSE_PENDING, SEEKING_UNBOUND, *ENDING)),
     Ignore(SeekAnswered,            (IDLE, *UNATTACHED, SUBSCRIBING, CLOSE_PENDING, FINDING_START, *ENDING)),
     Ignore(SeekFailed,              (IDLE, *UNATTACHED, SUBSCRIBING, CLOSE_PENDING, *WITH_BINDING, *ENDING)),
     Ignore(UnsubscribeFailed,       (IDLE, *WITHOUT_BINDING, FINDING_START, *ENDING)),
-    Ignore(UnsubscribeFailed,       READY),
     Ignore(UnsubscribeAnswered,     (IDLE, *WITHOUT_BINDING, FINDING_START, *ENDING)),
     *handler_ignores(STATES),
 )
@@ -304,23 +317,24 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     def may_find_start_later(self, event: QueryFailed, now: float) -> bool:
         """Return whether the broker has refused for a reason that a retry may cure."""
         error = event.error
-        if not isinstance(error, BrokerRefusal) or is_consumer_not_found(error):
-            return False
-        return meaning_of(error).first_creation is RetryVerdict.RETRY
+        return isinstance(error, BrokerRefusal) and meaning_of(error).first_creation is RetryVerdict.RETRY
 
-    def close_without_start(self, event: QueryFailed, now: float) -> Effects:
-        """Close the consumer, to subscribe and ask again: a reader that lost its binding now would miss messages."""
+    def close_to_subscribe(self, event: QueryFailed, now: float) -> Effects:
+        """Close the consumer, to subscribe again. A reader without its start would miss messages after a lost binding.
+
+        The parts lose their binding now: what they sent on would be lost.
+        """
         self.note_error(event.error)
-        return [self._ask_to_close(now)]
-
-    def leaves_latest_unresolved(self, event: QueryFailed, now: float) -> bool:
-        """Return whether the query has failed finally: it is not sent again with the next binding."""
-        return not is_consumer_not_found(event.error)
+        return [*self._unbind(str(event.error), now), self._ask_to_close(now)]
 
     def resolve_latest(self, event: LastMessageIdAnswered, now: float) -> Effects:
         """Note the last entry before the reader's start, for the next SUBSCRIBE."""
         self.messages.trackers.start.resolve_latest(MessageId.from_data(event.command.consumer_mark_delete_position))
         return []
+
+    def is_forgotten(self, event: QueryFailed, now: float) -> bool:
+        """Return whether the broker does not know the consumer, but for a call on its way, whose answer decides."""
+        return self.calls.state not in SENT and is_consumer_not_found(event.error)
 
     def notify_activity(self, event: ActiveConsumerChanged, now: float) -> Effects:
         """Tell the listener if the consumer is the active one."""
@@ -366,6 +380,11 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     def broker_forgot_consumer(self, event: SeekFailed | UnsubscribeFailed, now: float) -> bool:
         """Return whether the broker does not know the consumer any longer."""
         return is_consumer_not_found(event.error)
+
+    def ask_if_known(self, event: UnsubscribeFailed, now: float) -> Effects:
+        """Ask for the last message: the broker may have closed the consumer before it refused the unsubscribe."""
+        command = CommandGetLastMessageId(consumer_id=self.command.consumer_id, request_id=0)
+        return [AskToGetLastMessageId(CHECK_QUERY, command, self.operation_timeout)]
 
     def end_unsubscribed(self, event: UnsubscribeAnswered, now: float) -> Effects:
         """End: a consumer without a subscription gets no messages."""

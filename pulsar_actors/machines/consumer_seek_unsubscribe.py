@@ -270,7 +270,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
     # Unsubscribe.
 
     def fail(self, event: UnsubscribeFailed, now: float) -> Effects:
-        """Fail the call, and keep the binding. A new SUBSCRIBE could create a deleted subscription again."""
+        """Fail the call."""
         return self._fail(self._with_failure(event.error))
 
     def fail_unanswered(self, event: CallTimedOut, now: float) -> Effects:

@@ -192,6 +192,17 @@ def test_an_unsubscribe_that_is_answered_too_late_ends_the_consumer_all_the_same
         until(lambda: not consumer.is_open)
 
 
+def test_a_consumer_whose_subscription_cannot_be_deleted_goes_on_although_the_broker_closes_it() -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+        simulation.broker.call(lambda inside: topics.fail_deletion(topics.open_topic(inside, "t")))
+        with pytest.raises(pulsar.BrokerPersistenceError):
+            consumer.unsubscribe()
+        producer.send(b"x")
+        assert receive(consumer, 1) == [b"x"]
+
+
 @pytest.mark.parametrize("command", [pb.CommandSeek, pb.CommandUnsubscribe, pb.CommandGetLastMessageId])
 def test_a_broker_that_is_about_to_give_the_topic_away_is_not_the_last_to_be_asked(
     client: Client, producer: Producer, topic: str, broker: EmbeddedBroker, command: Any

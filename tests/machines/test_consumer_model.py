@@ -427,7 +427,9 @@ class AnyConsumer(RuleBasedStateMachine):
                 self.seek_is_done = True
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             self.bound, self.permits, self.flows, self.unanswered = True, 0, [], []
-        self.tell(event)
+        effects = self.tell(event)
+        if isinstance(event, UnsubscribeFailed) and self.state is State.READY:
+            assert any(isinstance(effect, AskToGetLastMessageId) for effect in effects), "does not ask if it is known"
         if state is State.SUBSCRIBING and isinstance(event, Subscribed):
             assert self.flows == [QUEUE], "not granted exactly once after subscribing"
             assert not self.machine.messages.trackers.ack_grouping.is_holding, "held for ever"
@@ -556,13 +558,17 @@ class AnyConsumer(RuleBasedStateMachine):
         self.tell(AcksAnswered(self.unanswered_acks.pop(0), NOT_READY if refused else None))
 
     @precondition(lambda self: self.unanswered)
-    @rule(refusal=st.sampled_from([None, None, NOT_READY, NOT_FOUND]))
-    def answer_query(self, refusal: BrokerRefusal | None) -> None:
+    @rule(refusal=st.sampled_from([None, None, NOT_READY, NOT_FOUND]), silently=st.booleans())
+    def answer_query(self, refusal: BrokerRefusal | None, *, silently: bool) -> None:
         asked = self.unanswered.pop(0)
         if refusal is not None:
+            is_ready = self.state is State.READY
+            self.bound = self.bound and not (is_ready and refusal is NOT_FOUND)
             self.tell(QueryFailed(asked.query_number, refusal))
-            if refusal is NOT_FOUND:  # it has given the consumer up, and says so next
-                self.meet(BrokerClosed(self.connection, CLOSES[0]))
+            if refusal is NOT_FOUND:  # it has given the consumer up, and may say so next
+                assert not is_ready or self.state is State.CLOSE_PENDING, "goes on where nobody knows it"
+                if not (is_ready and silently):
+                    self.meet(BrokerClosed(self.connection, CLOSES[0]))
         elif isinstance(asked, AskToGetLastMessageId):
             self.tell(LastMessageIdAnswered(asked.query_number, LAST))
         else:
@@ -924,6 +930,10 @@ FAULTS = [
           "while another call was open", "unsubscribe", "time_passes"),
     fault(UnsubscribeAnswered, State.READY, "end_unsubscribed", {"dest": INTERNAL, "does": None},
           "without its subscription", "unsubscribe", "unsubscribe_succeeds"),
+    fault(UnsubscribeFailed, State.READY, "ask_if_known", {"does": None},
+          "does not ask if it is known", "unsubscribe", "go_on"),
+    fault(QueryFailed, State.READY, "close_to_subscribe", {"dest": INTERNAL, "does": None},
+          "where nobody knows it", "ask_query", "answer_query"),
     fault(Unbound, CallState.SEEKING, "fail_lost", {"does": None},
           "a call did not end", "seek", "lose_connection"),
     fault(Closing, CallState.SEEKING, "fail_in_doubt", {"does": None},

@@ -11,6 +11,7 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.connection_handler_events import (
     AskToClose,
+    Attach,
     BrokerClosed,
     Close,
     CloseAnswered,
@@ -53,6 +54,7 @@ from tests.support.consumer_bench import (
     CLOSE,
     LOST,
     MIGRATE,
+    MOVE,
     NOT_READY,
     Subscriber,
     acknowledge,
@@ -149,6 +151,17 @@ def test_a_reader_at_the_end_is_created_again_if_the_broker_cannot_say_yet_where
     driven.fire(RetryDue)
     driven.subscribe()
     assert asked(driven).query_number == 0
+    assert driven.tell(LastMessageIdAnswered(0, BEGAN_AFTER_4)) == [ConsumerOpened()]
+
+
+@pytest.mark.parametrize("error", [NOT_READY, NOT_FOUND])
+def test_a_reader_at_the_end_that_is_created_again_may_be_sent_to_another_broker(error: BrokerRefusal) -> None:
+    driven = at_the_end()
+    driven.tell(QueryFailed(0, error))
+    driven.tell(BrokerClosed(driven.connection, MOVE), CloseAnswered(driven.attempt))
+    assert driven.did(Attach)
+    driven.attach()
+    driven.tell(Subscribed(driven.attempt))
     assert driven.tell(LastMessageIdAnswered(0, BEGAN_AFTER_4)) == [ConsumerOpened()]
 
 
@@ -354,14 +367,17 @@ def test_what_the_broker_counts_is_asked_for_and_told() -> None:
     assert driven.effects == [ConsumerCallDone("call", STATS)]
 
 
-def test_a_question_about_a_consumer_that_the_broker_has_forgotten_is_put_to_the_next() -> None:
+@pytest.mark.parametrize("says_so", [False, True])
+def test_a_question_about_a_consumer_that_the_broker_has_forgotten_is_put_to_the_next(*, says_so: bool) -> None:
     driven = ready()
     driven.tell(GetConsumerStats("call", 130.0))
     driven.tell(
         QueryFailed(driven.did(AskToGetConsumerStats)[0].query_number, ConsumerNotFound("ConsumerNotFound", "x"))
     )
-    assert driven.effects == []
-    driven.tell(BrokerClosed(1, CLOSE))
+    (close,) = driven.did(AskToClose)
+    if says_so:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(CloseAnswered(close.attempt))
     driven.fire(RetryDue)
     driven.subscribe()
     (ask,) = driven.did(AskToGetConsumerStats)

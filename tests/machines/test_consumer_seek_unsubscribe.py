@@ -38,6 +38,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksDue,
     AcksHeld,
     AcksSettled,
+    AskToAck,
     AskToGetLastMessageId,
     AskToSeek,
     AskToUnsubscribe,
@@ -45,6 +46,8 @@ from pulsar_actors.machines.consumer_events import (
     ClearQueue,
     ConsumerCallDone,
     GetLastMessageId,
+    LastMessageIdAnswered,
+    QueryFailed,
     ReceiverWaits,
     RedeliverUnacknowledged,
     Seek,
@@ -63,6 +66,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,
     CommandFlow,
+    CommandGetLastMessageIdResponse,
     CommandRedeliverUnacknowledgedMessages,
     CommandSeek,
 )
@@ -568,7 +572,7 @@ def test_an_unsubscribe_that_a_broker_refuses_because_it_has_given_the_topic_awa
     assert driven.did(ConsumerCallDone) == [ConsumerCallDone("call")]
 
 
-def test_a_refused_unsubscribe_changes_nothing() -> None:
+def test_a_refused_unsubscribe_of_a_consumer_that_the_broker_still_knows_changes_nothing() -> None:
     driven = ready()
     driven.tell(Unsubscribe("call"))
     driven.receive(incoming(0))
@@ -577,8 +581,38 @@ def test_a_refused_unsubscribe_changes_nothing() -> None:
     (failed,) = driven.did(Fail)
     assert str(failed.error) == "a running unsubscribe has to end first: wait for it"
     driven.tell(UnsubscribeFailed(driven.attempt, NOT_READY))
-    assert driven.effects == [Fail("call", NOT_READY)]
+    failed, check = driven.effects
+    assert failed == Fail("call", NOT_READY)
+    assert driven.tell(LastMessageIdAnswered(check.query_number, CommandGetLastMessageIdResponse())) == []
     assert driven.machine.state is State.READY
+
+
+def test_a_consumer_that_its_broker_has_closed_before_it_refused_the_unsubscribe_subscribes_again() -> None:
+    driven = ready(receipts=True)
+    driven.tell(Unsubscribe("call"), UnsubscribeFailed(driven.attempt + 1, NOT_READY))
+    (check,) = driven.did(AskToGetLastMessageId)
+    acknowledge(driven, plain(0), token="kept")
+    driven.tell(AcksDue())
+    assert driven.did(AskToAck)
+    driven.tell(QueryFailed(check.query_number, NOT_FOUND))
+    assert driven.did(AskToClose)
+    acknowledge(driven, plain(1))
+    assert driven.tell(AcksDue()) == []
+    driven.tell(CloseAnswered(driven.attempt))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert [acked(ask.command) for ask in driven.did(AskToAck)] == [[0, 1]]
+    assert flows(driven) == [4]
+    assert not driven.did(AskToUnsubscribe)
+
+
+def test_a_broker_that_does_not_know_a_consumer_while_it_deletes_the_subscription_has_the_last_word() -> None:
+    driven = ready()
+    driven.tell(GetLastMessageId("last", driven.now + 30.0), Unsubscribe("call"))
+    assert driven.tell(QueryFailed(1, NOT_FOUND)) == []
+    driven.tell(UnsubscribeAnswered(driven.attempt))
+    assert ConsumerCallDone("call") in driven.effects
+    assert driven.machine.state is State.CLOSED
 
 
 @pytest.mark.parametrize("event", [Detached(1, LOST), TopicMigrated(1, MIGRATE), BrokerClosed(1, CLOSE)])

@@ -2,7 +2,10 @@
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.model.interfaces import Refusal
+from pulsar_actors.broker.model.subscription import Subscription
 from pulsar_actors.broker.model.topic import Topic
+from pulsar_actors.wire.PulsarApi_pb2 import ServerError
 from pulsar_actors.wire.topic_name import TopicName
 
 
@@ -57,3 +60,12 @@ def handles(broker: EmbeddedBroker, topic: str) -> int:
 
 def open_topic(inside: Broker, topic: str) -> Topic:
     return inside.cluster.open_topic(TopicName.parse(topic))
+
+
+def fail_deletion(topic: Topic, subscription: str = "s") -> None:
+    """Let the deletion of a subscription fail."""
+
+    def fail(_: Subscription) -> None:
+        raise Refusal(ServerError.PersistenceError, "Bookie operation timeout")
+
+    topic.subscriptions[subscription]._delete = fail

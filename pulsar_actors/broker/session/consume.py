@@ -151,10 +151,13 @@ def on_flow(session: Session, flow: CommandFlow, _: bytes) -> None:
 
 
 def on_unsubscribe(session: Session, command: CommandUnsubscribe, _: bytes) -> None:
-    """Delete the subscription, and close the consumer."""
+    """Close the consumer, and delete the subscription. If that fails the consumer stays closed, as in Apache Pulsar."""
     found = _attached_consumer(session, command.consumer_id)
-    found.subscription.unsubscribe(found.consumer, force=command.force)
-    session.consumers.pop(command.consumer_id, None)
+    try:
+        found.subscription.unsubscribe(found.consumer, force=command.force)
+    finally:
+        if found.consumer not in found.subscription.consumers:
+            session.consumers.pop(command.consumer_id, None)
     session.send(CommandSuccess(request_id=command.request_id))
 
 

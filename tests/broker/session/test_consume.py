@@ -9,6 +9,7 @@ from pulsar_actors.machines.trackers.ack_set import from_words, full, to_words
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 from pulsar_actors.wire.entries import parse_entry
 from pulsar_actors.wire.topic_name import TopicName
+from tests.support import topics
 from tests.support.session_bench import NOBODY, TOPIC, Bench, Caller, messages, only
 
 EXCLUSIVE, SHARED, FAILOVER = pb.CommandSubscribe.Exclusive, pb.CommandSubscribe.Shared, pb.CommandSubscribe.Failover
@@ -177,6 +178,16 @@ def test_an_unsubscribed_consumer_and_its_subscription_are_gone(bench: Bench, ca
     assert caller.say(pb.CommandUnsubscribe(consumer_id=0, request_id=3)) == [pb.CommandSuccess(request_id=3)]
     assert topic_of(bench).subscriptions == {}
     assert caller.refusal(pb.CommandUnsubscribe(consumer_id=0, request_id=4)).error == pb.ServerError.MetadataError
+
+
+def test_a_consumer_whose_subscription_cannot_be_deleted_is_closed_without_a_word(bench: Bench, caller: Caller) -> None:
+    caller.consume()
+    topics.fail_deletion(topic_of(bench))
+    assert caller.refusal(pb.CommandUnsubscribe(consumer_id=0, request_id=3)).error == pb.ServerError.PersistenceError
+    assert only(caller.heard(), pb.CommandCloseConsumer) == []
+    assert topic_of(bench).subscriptions["s"].consumers == []
+    refused = caller.refusal(pb.CommandGetLastMessageId(consumer_id=0, request_id=4))
+    assert refused.message == "Consumer not found"
 
 
 def test_a_topic_that_may_not_be_made_is_not_found(caller: Caller) -> None:
