@@ -230,7 +230,7 @@ class Consumer(ReceivePath, ReceivingHandle):
 
         With `force` the broker disconnects the others; they reconnect, and create the subscription again. Without a
         connection to a broker this waits for one, for `operation_timeout_seconds` at most. Then it raises ConnectError:
-        nothing was done.
+        nothing was done. A Timeout leaves it open, and the call can be repeated.
         """
         flag("force", force)
         self._state.engine.refuse_on_io_thread("unsubscribe()", "another thread")

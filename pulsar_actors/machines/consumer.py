@@ -30,7 +30,7 @@ again.
 from enum import Enum, unique
 from typing import ClassVar, Final
 
-from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException
+from pulsar_actors.exceptions import BrokerRefusal, ConnectionLost, PulsarException, SubscriptionNotFound
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Event, Ignore, Row
 from pulsar_actors.machines.connection_handler import (
     ConnectionHandler,
@@ -166,6 +166,7 @@ ROWS: Final = (
     Row(SeekFailed,            READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
     Row(SeekFailed,            SEEKING_UNBOUND, WAITING,         None,                       "release_after_refusal"),
     Row(UnsubscribeFailed,     READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
+    Row(UnsubscribeFailed,     READY,           CLOSED,          "is_unsubscribed",          "end_unsubscribed"),
     Row(UnsubscribeFailed,     READY,           INTERNAL,        None,                       "ask_if_known"),
     Row(UnsubscribeAnswered,   READY,           CLOSED,          None,                       "end_unsubscribed"),
     Row(TopicMigrated,         SEEKING_UNBOUND, LOOKING_UP,      "names_a_cluster",          "migrate"),
@@ -381,12 +382,16 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Return whether the broker does not know the consumer any longer."""
         return is_consumer_not_found(event.error)
 
+    def is_unsubscribed(self, event: UnsubscribeFailed, now: float) -> bool:
+        """Return whether the broker has no such subscription any longer."""
+        return isinstance(event.error, SubscriptionNotFound)
+
     def ask_if_known(self, event: UnsubscribeFailed, now: float) -> Effects:
         """Ask for the last message: the broker may have closed the consumer before it refused the unsubscribe."""
         command = CommandGetLastMessageId(consumer_id=self.command.consumer_id, request_id=0)
         return [AskToGetLastMessageId(CHECK_QUERY, command, self.operation_timeout)]
 
-    def end_unsubscribed(self, event: UnsubscribeAnswered, now: float) -> Effects:
+    def end_unsubscribed(self, event: UnsubscribeAnswered | UnsubscribeFailed, now: float) -> Effects:
         """End: a consumer without a subscription gets no messages."""
         return self._end(None, now)
 

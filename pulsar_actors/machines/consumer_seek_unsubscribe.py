@@ -6,7 +6,13 @@ connection ends before the answer, the outcome of the seek is unknown. The call 
 the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile.
 
 An unsubscribe is handled in the same way, but a late answer still counts. The caller has been told by then that the
-outcome is unknown; the consumer ends, because without its subscription it would get no messages.
+outcome is unknown; the consumer ends, because without its subscription it would get no messages. It does not subscribe
+again meanwhile: that could create a deleted subscription again, which its user wanted to be rid of.
+
+A call after that does not wait for the late answer, which may be lost. It closes the connection, so that no late answer
+comes, and is sent with the next binding. If the subscription was deleted, it is created again. A second unsubscribe
+deletes that one, and so knows that it is gone. An unsubscribe is also done if a broker answers SubscriptionNotFound, to
+it or to a SUBSCRIBE that may not create the subscription.
 
 A broker that is unloading the topic may have removed the consumer already, and then answers "Consumer not found". It
 has done nothing, and the call is sent again with the next binding.
@@ -28,11 +34,12 @@ from pulsar_actors.exceptions import (
     InvalidArgument,
     OutcomeUnknown,
     PulsarException,
+    SubscriptionNotFound,
     Timeout,
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.connection_handler import ConnectionHandler
-from pulsar_actors.machines.connection_handler_events import Fail
+from pulsar_actors.machines.connection_handler_events import DropConnection, Fail
 from pulsar_actors.machines.consumer_acks import ConsumerAcks
 from pulsar_actors.machines.consumer_events import (
     AskToSeek,
@@ -110,16 +117,19 @@ ROWS: Final = (
     Row(UnsubscribeAnswered, UNSUBSCRIBING,      OVER,               None,                     "complete_call"),
     Row(UnsubscribeAnswered, UNSUBSCRIBING_LATE, OVER),
     Row(UnsubscribeFailed,   UNSUBSCRIBING,      QUEUED,             "broker_forgot_consumer", "queue_again"),
+    Row(UnsubscribeFailed,   UNSUBSCRIBING,      OVER,               "is_unsubscribed",        "complete_call"),
     Row(UnsubscribeFailed,   UNSUBSCRIBING,      IDLE,               None,                     "fail"),
     Row(UnsubscribeFailed,   UNSUBSCRIBING_LATE, IDLE),
     Row(CallTimedOut,        UNSUBSCRIBING,      UNSUBSCRIBING_LATE, None,                     "fail_unanswered"),
-    Row(Unsubscribe,         UNSUBSCRIBING_LATE, UNSUBSCRIBING,      None,                     "await_answer"),
+    Row(Seek,                UNSUBSCRIBING_LATE, QUEUED,             None,                     "drop_and_queue"),
+    Row(Unsubscribe,         UNSUBSCRIBING_LATE, QUEUED,             None,                     "drop_and_queue"),
 
     # A second call, a lost binding, and the end.
-    Row(Seek,                (*AWAITED, UNSUBSCRIBING_LATE), INTERNAL, None,                   "refuse_second"),
+    Row(Seek,                AWAITED,            INTERNAL,           None,                     "refuse_second"),
     Row(Unsubscribe,         AWAITED,            INTERNAL,           None,                     "refuse_second"),
     Row(Unbound,             SENT,               IDLE,               None,                     "fail_lost"),
     Row(Unbound,             UNSUBSCRIBING_LATE, IDLE),
+    Row(Closing,             QUEUED,             OVER,               "is_unsubscribed",        "complete_call"),
     Row(Closing,             QUEUED,             OVER,               None,                     "fail_unsent_at_end"),
     Row(Closing,             (*SENT, SOUGHT),    OVER,               None,                     "fail_in_doubt"),
     Row(Closing,             (IDLE, UNSUBSCRIBING_LATE), OVER),
@@ -254,7 +264,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         """Fail the seek, and go on at the old position."""
         return [*self._acks.handle(SeekRefused(), now), *self._fail(self._with_failure(event.error))]
 
-    def complete_call(self, event: Bound | UnsubscribeAnswered, now: float) -> Effects:
+    def complete_call(self, event: Bound | UnsubscribeAnswered | UnsubscribeFailed | Closing, now: float) -> Effects:
         """Complete the call."""
         return self._done()
 
@@ -269,6 +279,10 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
 
     # Unsubscribe.
 
+    def is_unsubscribed(self, event: UnsubscribeFailed | Closing, now: float) -> bool:
+        """Return whether the call is an unsubscribe, and the subscription that it is to delete is gone."""
+        return isinstance(self._running.request, Unsubscribe) and isinstance(event.error, SubscriptionNotFound)
+
     def fail(self, event: UnsubscribeFailed, now: float) -> Effects:
         """Fail the call."""
         return self._fail(self._with_failure(event.error))
@@ -278,16 +292,17 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         failure = last_failure_text(self._running.failure)
         return self._fail(Timeout(self._in_doubt(f"the broker has not answered in time{failure}")))
 
-    def await_answer(self, event: Unsubscribe, now: float) -> Effects:
-        """Wait for the answer to the earlier UNSUBSCRIBE, whose caller has timed out."""
-        return self._await(ConsumerCall(event, now + self._handler.operation_timeout), now)
+    def drop_and_queue(self, event: Seek | Unsubscribe, now: float) -> Effects:
+        """Give up the late answer with its connection, and keep the call for the next binding."""
+        self.attempt = self._handler.next_attempt()
+        error = Timeout("the broker has not answered in time to the unsubscribe")
+        return [DropConnection(self._handler.connection, error), *self.queue_call(event, now)]
 
     # A second call, a lost binding, and the end.
 
     def refuse_second(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Fail a call while another runs."""
-        name = "unsubscribe" if self._call is None else self._call.name
-        return [Fail(event.token, InvalidArgument(f"a running {name} has to end first: wait for it"))]
+        return [Fail(event.token, InvalidArgument(f"a running {self._running.name} has to end first: wait for it"))]
 
     def fail_lost(self, event: Unbound, now: float) -> Effects:
         """Fail the call with an unknown outcome, and go on."""

@@ -192,6 +192,32 @@ def test_an_unsubscribe_that_is_answered_too_late_ends_the_consumer_all_the_same
         until(lambda: not consumer.is_open)
 
 
+@pytest.mark.parametrize("lost", ["unsubscribe", "success"])
+def test_an_unsubscribe_without_an_answer_can_be_repeated(lost: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        consumer = client.subscribe("t", "s")
+        simulation.broker.faults.on(lost).drop()
+        with pytest.raises(pulsar.Timeout):
+            consumer.unsubscribe()
+        consumer.unsubscribe()
+        assert simulation.broker.call(lambda inside: topics.open_topic(inside, "t").subscriptions) == {}
+        assert not consumer.is_open
+
+
+@pytest.mark.parametrize("lost", ["unsubscribe", "success"])
+def test_a_consumer_can_seek_after_an_unsubscribe_without_an_answer(lost: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+        simulation.broker.faults.on(lost).drop()
+        with pytest.raises(pulsar.Timeout):
+            consumer.unsubscribe()
+        producer.send(b"x")
+        consumer.seek(pulsar.MessageId.earliest)
+        assert receive(consumer, 1) == [b"x"]
+
+
 def test_a_consumer_whose_subscription_cannot_be_deleted_goes_on_although_the_broker_closes_it() -> None:
     with Simulation() as simulation:
         client = simulation.client()

@@ -690,7 +690,7 @@ class AnyConsumer(RuleBasedStateMachine):
     def seek(self, entry: int) -> None:
         call = self.new_call()
         self.seeks.add(call)
-        self.tell(Seek(call, MessageId(1, entry)))
+        self.begin_call(Seek(call, MessageId(1, entry)))
 
     @precondition(lambda self: self.opened)
     @rule(patience=st.sampled_from([1.0, 30.0]), ask=st.sampled_from([GetLastMessageId, GetConsumerStats]))
@@ -703,7 +703,14 @@ class AnyConsumer(RuleBasedStateMachine):
     @rule(really=st.sampled_from([False, False, True]))
     def unsubscribe(self, *, really: bool) -> None:
         if really:
-            self.tell(Unsubscribe(self.new_call()))
+            self.begin_call(Unsubscribe(self.new_call()))
+
+    def begin_call(self, call: Seek | Unsubscribe) -> None:
+        """Make a call. It ends the connection if an unsubscribe has no answer."""
+        is_late = self.machine.calls.state is CallState.UNSUBSCRIBING_LATE
+        if any(isinstance(effect, DropConnection) for effect in self.tell(call)):
+            self.meet(Detached(self.connection, LOST))
+        assert not is_late or self.state is State.WAITING, "waits for a late answer"
 
     @rule(really=st.sampled_from([False] * 9 + [True]))
     def close(self, *, really: bool) -> None:
@@ -926,8 +933,10 @@ FAULTS = [
           "a call ended twice", "send", "open_entry", "acknowledge", "time_passes"),
     fault(SeekFailed, CallState.SEEKING, "queue_again", {"dest": CallState.SOUGHT},
           "was not done", "seek", "question_fails", "go_on"),
-    fault(Unsubscribe, CallState.UNSUBSCRIBING_LATE, "await_answer", {"does": "send_unsubscribe"},
-          "while another call was open", "unsubscribe", "time_passes"),
+    fault(Unsubscribe, CallState.UNSUBSCRIBING_LATE, "drop_and_queue", {"does": "queue_call"},
+          "waits for a late answer", "unsubscribe", "time_passes"),
+    fault(Seek, CallState.UNSUBSCRIBING_LATE, "drop_and_queue", {"does": "queue_call"},
+          "waits for a late answer", "unsubscribe", "time_passes", "seek"),
     fault(UnsubscribeAnswered, State.READY, "end_unsubscribed", {"dest": INTERNAL, "does": None},
           "without its subscription", "unsubscribe", "unsubscribe_succeeds"),
     fault(UnsubscribeFailed, State.READY, "ask_if_known", {"does": None},

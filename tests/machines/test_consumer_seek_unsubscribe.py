@@ -11,6 +11,7 @@ from pulsar_actors.exceptions import (
     InvalidArgument,
     OutcomeUnknown,
     PulsarException,
+    SubscriptionNotFound,
     Timeout,
 )
 from pulsar_actors.machines.connection_handler_events import (
@@ -21,6 +22,7 @@ from pulsar_actors.machines.connection_handler_events import (
     CloseAnswered,
     Detach,
     Detached,
+    DropConnection,
     EndAtOnce,
     Fail,
     HandleEnded,
@@ -518,16 +520,36 @@ def test_an_unsubscribe_that_is_answered_late_fails_as_unknown_and_ends_the_cons
     assert driven.effects == [Detach(1), HandleEnded(None)]
 
 
-def test_an_unsubscribe_that_is_asked_for_again_waits_for_the_answer_that_is_still_to_come() -> None:
+@pytest.mark.parametrize(("call", "ask", "answer"), CALLS)
+def test_a_call_after_an_unsubscribe_without_an_answer_is_sent_over_the_next_connection(
+    call: Any, ask: Any, answer: Any
+) -> None:
     driven = ready()
-    driven.tell(Unsubscribe("call"))
+    driven.tell(Unsubscribe("unanswered"))
+    late = driven.attempt
     driven.fire(CallTimedOut)
-    driven.tell(Unsubscribe("again"))
-    assert not driven.did(AskToUnsubscribe)
-    driven.tell(Seek("seek", plain(3)))
-    assert [one.token for one in driven.did(Fail)] == ["seek"]
-    driven.tell(UnsubscribeAnswered(driven.attempt))
-    assert driven.did(ConsumerCallDone) == [ConsumerCallDone("again")]
+    driven.tell(call)
+    assert driven.did(DropConnection)
+    assert driven.tell(UnsubscribeAnswered(late)) == []
+    driven.tell(Seek("second", plain(3)))
+    assert [one.token for one in driven.did(Fail)] == ["second"]
+    driven.tell(Detached(1, LOST))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.did(ask)
+    driven.tell(answer(driven.attempt))
+    assert driven.did(ConsumerCallDone) == [ConsumerCallDone("x")]
+
+
+@pytest.mark.parametrize("asked", ["subscribe", "unsubscribe"])
+def test_an_unsubscribe_from_what_is_gone_is_done(asked: str) -> None:
+    driven = ready() if asked == "unsubscribe" else rebinding(State.SUBSCRIBING)
+    driven.tell(Unsubscribe("call"))
+    refused = UnsubscribeFailed if asked == "unsubscribe" else RequestRefused
+    driven.tell(refused(driven.attempt, SubscriptionNotFound("SubscriptionNotFound", "gone")))
+    assert driven.did(ConsumerCallDone) == [ConsumerCallDone("call")]
+    assert driven.did(Fail) == []
+    assert driven.did(HandleEnded)
 
 
 @pytest.mark.parametrize("refusal", [BrokerRefusal("MetadataError", "Consumer not found"), ConsumerNotFound("x", "y")])
