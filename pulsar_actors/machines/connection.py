@@ -205,8 +205,8 @@ class ConnectionMachine(StateMachine, chart=CHART, parts=PARTS):
         super().__init__()
         self._settings = settings
         self._next_host = 0
-        self._all_untrusted = True  # the hosts that were dialled so far
-        self._all_silent = True  # the same hosts
+        self._all_untrusted = not settings.others_have_answered  # the hosts that were dialled so far
+        self._all_silent = not settings.others_have_answered  # the same hosts
         self.requests = ConnectionRequests(self)
         self.handlers = RegisteredHandlers(self)
         self.keepalive = ConnectionKeepalive(self, settings.keepalive_interval)

@@ -1,5 +1,6 @@
 """Events, effects and settings of the machines of a connection."""
 
+import math
 from typing import Any
 
 from google.protobuf.message import Message
@@ -20,6 +21,7 @@ class ConnectionSettings(NamedTuple):
     keepalive_interval: float = 30.0
     flush_timeout: float = 1.0
     tcp_no_delay: bool = True
+    others_have_answered: bool = False  # the other hosts of the service URL, which are not dialled here
     silence_may_end: bool = False  # the hosts have answered before, or the client can change to another cluster
 
 
@@ -31,11 +33,15 @@ class Dial(NamedTuple):
 
 
 class SendRequest(NamedTuple):
-    """Send a command that has an answer. The token gets a reply within the timeout, which starts now."""
+    """Send a command that has an answer. The token gets a reply within the timeout, which starts now.
+
+    `answer_within` starts when the command is sent: the broker has to answer within so many seconds.
+    """
 
     command: Any  # a command with a request_id, which the connection fills in
     token: object
     timeout: float
+    answer_within: float = math.inf
 
 
 class SendCommand(NamedTuple):

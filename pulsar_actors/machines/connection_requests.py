@@ -8,7 +8,8 @@ The request id ties the answer to the request; it is unique per connection. Each
 answer comes, when the request times out, or when the connection ends. An answer with any other id is late, or not for a
 request of this connection.
 
-A request that is made before the broker has accepted the client is held until then; its timeout starts with the call.
+A request that is made before the broker has accepted the client is held until then; its timeout starts with the call. A
+request may have a shorter one, which starts when it is sent.
 
 A broker ends the connection if it gets a command that it cannot read. All producers and consumers on the connection
 then lose it, again with each retry. So the client refuses two kinds of requests: a command that is larger than the
@@ -116,7 +117,7 @@ class ConnectionRequests(StateMachine, chart=CHART):
         super().__init__(connection)
         self._connection = connection
         self._pending: PendingRequests[object] = PendingRequests()
-        self._held: list[Any] = []  # commands with their request ids, until the broker accepts the client
+        self._held: list[tuple[Any, float]] = []  # until the broker accepts the client: commands with their request ids
         self._frame_limit = DEFAULT_FRAME_LIMIT
         self._broker_version = 0
         self._refusal: PulsarException = AlreadyClosed("the connection is closed")
@@ -133,8 +134,8 @@ class ConnectionRequests(StateMachine, chart=CHART):
 
     def hold_request(self, event: SendRequest, now: float) -> Effects:
         """Keep the request until the broker accepts the client."""
-        command, timer = self._track(event, now)
-        self._held.append(command)
+        command, timer = self._track(event, now + event.timeout, now)
+        self._held.append((command, event.answer_within))
         return timer
 
     def expire_held_requests(self, event: RequestsDue, now: float) -> Effects:
@@ -147,15 +148,16 @@ class ConnectionRequests(StateMachine, chart=CHART):
         self._broker_version = event.command.protocol_version
         held, self._held = self._held, []
         effects: list[Effect] = []
-        for command in held:
+        for command, answer_within in held:
             if command.request_id not in self._pending:
                 continue
             objection = self._objection_to(command)
             if objection is None:
+                self._pending.hasten(command.request_id, now + answer_within)
                 effects.append(WriteCommand(command))
             else:
                 effects.append(GiveReply(self._pending.resolve(command.request_id), objection))
-        return effects
+        return [*effects, *self._watch(now)]
 
     def is_unsupported(self, event: SendRequest, now: float) -> bool:
         """Return whether the command is over the broker's size limit, or newer than its protocol version."""
@@ -167,7 +169,7 @@ class ConnectionRequests(StateMachine, chart=CHART):
 
     def write_request(self, event: SendRequest, now: float) -> Effects:
         """Send the request, with an id."""
-        command, timer = self._track(event, now)
+        command, timer = self._track(event, now + min(event.timeout, event.answer_within), now)
         return [WriteCommand(command), *timer]
 
     def is_queued(self, event: Answered, now: float) -> bool:
@@ -217,11 +219,11 @@ class ConnectionRequests(StateMachine, chart=CHART):
         """Reply to a request that came after the end."""
         return [GiveReply(event.token, self._refusal)]
 
-    def _track(self, event: SendRequest, now: float) -> tuple[Any, Effects]:
+    def _track(self, event: SendRequest, deadline: float, now: float) -> tuple[Any, Effects]:
         """Copy the command, which belongs to the caller, and set the copy's request id."""
         command = type(event.command)()
         command.CopyFrom(event.command)
-        command.request_id = self._pending.track(event.token, now + event.timeout)
+        command.request_id = self._pending.track(event.token, deadline)
         return command, self._watch(now)
 
     def _watch(self, now: float) -> Effects:
@@ -276,6 +278,13 @@ class PendingRequests(Generic[T]):
         heapq.heappush(self._deadlines, (deadline, request_id))
         self._next = request_id + 1
         return request_id
+
+    def hasten(self, request_id: int, deadline: float) -> None:
+        """Let an answer be due by this deadline, if that is earlier than the present one."""
+        token, present = self._open[request_id]
+        if present is not None and deadline < present:
+            self._open[request_id] = (token, deadline)
+            heapq.heappush(self._deadlines, (deadline, request_id))
 
     def resolve(self, request_id: int) -> T | None:
         """End a request and return its token; None if it is not pending."""

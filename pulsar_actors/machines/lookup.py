@@ -11,6 +11,10 @@ service URL after a backoff, until the operation timeout. Each such failure is r
 times out earlier can name it. If the service URL changes meanwhile, the lookup starts again at the new one, because an
 answer of the old cluster is useless.
 
+A host of the service URL may accept connections, but answer no lookup, or refuse each. So if there are several, each
+try asks another one, and the answer may take only a share of the time that is left. HTTP requests try the hosts in turn
+themselves, in the same way.
+
 A process that starts ten thousand producers would send ten thousand lookups in one moment, and a broker refuses lookups
 when there are too many. So `LookupLimiter` allows only a limited number to ask at a time. The others wait in order.
 When too many wait already, a lookup fails at once. One that backs off has no permit meanwhile, or else lookups that
@@ -203,12 +207,16 @@ class LookupMachine(StateMachine, chart=CHART):
         return [NotFound(TooManyLookupRequestException("too many lookups are waiting already"))]
 
     def send_request(self, event: LookupAttached, now: float) -> Effects:
-        """Send the request, with the authoritative flag of the redirect that led here."""
+        """Send the request, with the authoritative flag of the redirect that led here.
+
+        If other hosts can be asked, one that does not answer must leave time for them.
+        """
         command: Any = type(self._request)()
         command.CopyFrom(self._request)
         if isinstance(command, CommandLookupTopic):
             command.authoritative = self._authoritative
-        return [SendLookup(command, max(0.0, self._deadline - now))]
+        left = max(0.0, self._deadline - now)
+        return [SendLookup(command, left, left / event.hosts)]
 
     def is_retryable(self, event: LookupRefused, now: float) -> bool:
         """Return whether another broker, or the same one a moment later, may answer differently."""

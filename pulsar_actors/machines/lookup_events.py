@@ -61,7 +61,9 @@ class Cancel(NamedTuple):
 
 
 class LookupAttached(NamedTuple):
-    """There is a connection to the broker to ask."""
+    """There is a connection to the broker to ask. The next try can go to another of so many hosts."""
+
+    hosts: int = 1
 
 
 class LookupAnswered(NamedTuple):
@@ -112,16 +114,23 @@ class ReleaseLookupPermit(NamedTuple):
 
 
 class AttachTo(NamedTuple):
-    """Get a connection; answer with `LookupAttached` or `LookupRefused`."""
+    """Get a connection; answer with `LookupAttached` or `LookupRefused`.
+
+    Each time that it is one to the service URL, another host is asked than the time before, if there are several.
+    """
 
     target: LookupTarget
 
 
 class SendLookup(NamedTuple):
-    """Send the request on that connection; answer with `LookupAnswered` or `LookupRefused`."""
+    """Send the request on that connection; answer with `LookupAnswered` or `LookupRefused`.
+
+    `answer_within` is the time for the answer, from when the request is sent.
+    """
 
     command: Any
     timeout: float
+    answer_within: float
 
 
 class AttemptFailed(NamedTuple):

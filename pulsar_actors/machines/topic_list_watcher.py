@@ -2,7 +2,8 @@
 
 Any broker of the cluster can be asked, through the service URL. It answers with the topics that match, and sends all
 later changes. The watch ends with its connection. So the watcher starts again on another one, with a growing backoff,
-and reports the changes meanwhile. Each report has the differences from the one before; the first has all topics.
+and reports the changes meanwhile. Each report has the differences from the one before; the first has all topics. If a
+host of the service URL does not watch, the next one is asked.
 
 Not every broker supports this: an old one does not know the command, others have it switched off, or refuse a long
 pattern. That ends the watch with an error, and the consumer has to list the topics at intervals. It should also do so

@@ -177,8 +177,8 @@ class ClientActor(MachineActor[ClientClose]):
             case ActorStarted(who, belongs_to_cluster, has_messages):
                 self._handles[who] = belongs_to_cluster
                 self.feed(HandleStarted(who, has_messages))
-            case ServiceAnswered():
-                self._connections.note_answer()
+            case ServiceAnswered(connection, host):
+                self._connections.note_answer(connection, host)
             case ConnectionInUse(connection):
                 self._connections.put_back(connection, self.loop.now())
             case ConnectionUnusable(connection):
@@ -204,9 +204,9 @@ class ClientActor(MachineActor[ClientClose]):
         """Refuse requests that come after the end."""
         closed = self.bug or AlreadyClosed("the client is closed")
         match message:
-            case AttachHandler(_, _, member):
+            case AttachHandler(handler=member):
                 tell(member.address, ConnectionUnavailable(member.number, closed))
-            case RequestConnection(_, _, reply_to):
+            case RequestConnection(reply_to=reply_to):
                 tell(reply_to.address, ConnectionFound(reply_to.request, closed))
             case FindBroker(_, _, reply_to):
                 tell(reply_to.address, BrokerFound(reply_to.request, closed))
@@ -273,9 +273,11 @@ class ClientActor(MachineActor[ClientClose]):
 
     def _serve(self, effect: ServeRequest) -> None:
         match effect.request:
-            case AttachHandler(broker, slot, handler):
+            case AttachHandler(broker, slot, handler, instead_of):
+                self._connections.leave(instead_of)
                 self._attach(broker, slot, handler)
-            case RequestConnection(target, cluster_url, reply_to):
+            case RequestConnection(target, cluster_url, reply_to, instead_of):
+                self._connections.leave(instead_of)
                 found = self._connections.connect_or_error(target, cluster_url, self.loop.now())
                 tell(reply_to.address, ConnectionFound(reply_to.request, found))
             case FindBroker() | BrokerQuery() as request:

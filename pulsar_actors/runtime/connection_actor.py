@@ -79,7 +79,10 @@ class ServiceAccess(NamedTuple):
 
 
 class ServiceAnswered(NamedTuple):
-    """To the guardian: a broker of the service has accepted or refused the client."""
+    """To the guardian: a broker of the service has accepted or refused the client: this host and port."""
+
+    connection: ActorRef
+    host: tuple[str, int]
 
 
 class ConnectionInUse(NamedTuple):
@@ -122,6 +125,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
         self._access = access
         self._socket_serial = 0
         self._socket: ActorRef | None = None
+        self._host = ("", 0)
         self._peer = "no host yet"
         self._warnings = ProtocolWarnings()
         self._handlers: Mapping[tuple[str, int], HandlerRef] = self.machine.handlers.by_id
@@ -239,6 +243,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
 
     def _open_socket(self, effect: OpenSocket) -> None:
         self._socket_serial += 1
+        self._host = (effect.host, effect.port)
         self._peer = f"{effect.host}:{effect.port}"
         make_context = self._access.make_context
         self._socket = SocketActor.start(self.loop, self.actor_ref, self._socket_serial, make_context, effect)
@@ -276,7 +281,7 @@ class ConnectionActor(MachineActor[ConnectionMachine]):
             self.feed(CredentialsFetched(*fetched))
 
     def _report_verdict(self, effect: CredentialsJudged) -> None:
-        self.tell_guardian(ServiceAnswered())
+        self.tell_guardian(ServiceAnswered(self.actor_ref, self._host))
         self._access.report_verdict(effect.accepted)
 
     def _accept_handler(self, effect: HandlerAccepted) -> None:

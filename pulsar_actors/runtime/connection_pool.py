@@ -7,6 +7,11 @@ it is not asked again: so no connection that may be closing is given to a handle
 the key meanwhile, the old one stays out of the pool. It keeps its users, is not given to others, and is asked to close
 again later.
 
+With several hosts in the service URL, all lookups share one connection as long as its host serves them: a connection to
+each host would give nothing more while all is well. A lookup that its host did not serve names the connection when it
+asks for the next. The connection is then *left*: it keeps its users, and lookups go to the next host. Each host has one
+connection: one that was left is used again when it is the turn of its host.
+
 A client can move to another service: another cluster, or other credentials for the same one. Its connections then end
 as if they had been lost, and pending work continues on connections to the new service. Services are numbered. A
 lookup's answer from an earlier service is refused, and the lookup is made again. An address that is encrypted although
@@ -67,9 +72,22 @@ class ConnectionIndex(Generic[C]):
         return found
 
     def add(self, key: PoolKey, connection: C, now: float) -> None:
-        """Add a new connection."""
+        """Add a new connection, or one that was left, for its key."""
         self._by_key[key] = connection
         self._known[connection] = (key, now)
+
+    def leave(self, connection: C) -> bool:
+        """Let another connection take the place of this one. Return False if another has it already."""
+        key, _ = self._known.get(connection, ((), 0.0))
+        has_place = self._by_key.get(key) == connection
+        if has_place:
+            del self._by_key[key]
+        return has_place
+
+    def left(self, key: PoolKey) -> list[C]:
+        """Return the connections with this key that were left, except those that are asked to close."""
+        present = self._by_key.get(key)
+        return [one for one, (its, used) in self._known.items() if its == key and one != present and used < math.inf]
 
     def remove(self, connection: C) -> None:
         """Remove a connection that has ended."""
@@ -93,6 +111,14 @@ class ConnectionIndex(Generic[C]):
             key, _ = self._known[connection]
             self._known[connection] = (key, now)
             self._by_key.setdefault(key, connection)
+
+
+class ServiceHost(NamedTuple):
+    """The host of a connection to a service URL of several: until one has answered, the one that is dialled first."""
+
+    url: ServiceUrl
+    host: tuple[str, int]
+    has_answered: bool = False
 
 
 class ConnectionPoolSettings(NamedTuple):
@@ -123,7 +149,9 @@ class ConnectionPool:
         self._counters = counters
         self._index: ConnectionIndex[ActorRef] = ConnectionIndex(pool_settings.idle_after)
         self._alive: dict[ActorRef, None] = {}  # until their sockets have ended
-        self._next_host = 0
+        self._opened = 0
+        self._turns: dict[ServiceUrl, int] = {}
+        self._service_hosts: dict[ActorRef, ServiceHost] = {}
         self._service_has_answered = False
         self.service = service
 
@@ -146,9 +174,15 @@ class ConnectionPool:
         key = (str(route.dial), route.proxied_broker or "", str(slot))
         found = self._index.find(key, now)
         if found is None:
-            found = self._open(route)
+            found = self._open(route, route.dial.hosts) if len(route.dial.hosts) == 1 else self._next(key, route)
             self._index.add(key, found, now)
         return found
+
+    def leave(self, connection: ActorRef | None) -> None:
+        """Go to the next host of the service URL, unless this connection was left already, or its URL has one host."""
+        if connection is not None and connection in self._service_hosts and self._index.leave(connection):
+            url, host, _ = self._service_hosts[connection]
+            self._turns[url] = url.hosts.index(host)
 
     def connect_or_error(self, target: LookupTarget, cluster_url: str | None, now: float) -> ActorRef | PulsarException:
         """Find or open a connection, or return why there is none."""
@@ -168,9 +202,11 @@ class ConnectionPool:
             tell(connection, AbortConnection(ConnectionLost(f"the client has gone to {url}")))
         return self.service
 
-    def note_answer(self) -> None:
-        """Note that the service URL is right: if its hosts do not answer later, they may again."""
+    def note_answer(self, connection: ActorRef, host: tuple[str, int]) -> None:
+        """Note that the service URL is right, and the host: if its hosts do not answer later, they may again."""
         self._service_has_answered = True
+        if connection in self._service_hosts:
+            self._service_hosts[connection] = ServiceHost(self._service_hosts[connection].url, host, has_answered=True)
 
     def put_back(self, connection: ActorRef, now: float) -> None:
         """Put back a connection that is in use."""
@@ -183,6 +219,7 @@ class ConnectionPool:
     def forget(self, who: ActorRef) -> None:
         """Forget an actor that has ended, if it was a connection."""
         self._index.remove(who)
+        self._service_hosts.pop(who, None)
         if who in self._alive:
             del self._alive[who]
             self._counters.connections -= 1
@@ -206,22 +243,42 @@ class ConnectionPool:
             if address is not None and ServiceUrl.parse(address).is_tls != tls:
                 raise ConnectError(f"{address} is {'not ' * tls}encrypted, unlike the service URL")
 
-    def _open(self, route: BrokerRoute) -> ActorRef:
-        """Open a connection, beginning with another host each time."""
-        pool_settings, hosts = self._pool_settings, route.dial.hosts
-        self._next_host += 1
-        first = self._next_host % len(hosts)
+    def _next(self, key: PoolKey, route: BrokerRoute) -> ActorRef:
+        """Return the connection to the next host, if it was left, or open one: to the first host that has none."""
+        turn = self._turns[route.dial] = self._turns.get(route.dial, 0) + 1
+        hosts = route.dial.starting_with(turn).hosts
+        left = self._left(key)
+        if hosts[0] in left:
+            return left[hosts[0]]
+        unconnected = tuple(host for host in hosts if host not in left)
+        connection = self._open(route, unconnected, others_have_answered=bool(left))
+        if route.proxied_broker is None:
+            self._service_hosts[connection] = ServiceHost(route.dial, hosts[0])
+        return connection
+
+    def _left(self, key: PoolKey) -> dict[tuple[str, int], ActorRef]:
+        """Return the connections with this key that were left, by host, as far as their hosts have answered."""
+        known = [(one, self._service_hosts.get(one)) for one in self._index.left(key)]
+        return {of.host: one for one, of in known if of is not None and of.has_answered}
+
+    def _open(
+        self, route: BrokerRoute, hosts: tuple[tuple[str, int], ...], *, others_have_answered: bool = False
+    ) -> ActorRef:
+        """Open a connection to the first of these hosts that can be reached."""
+        pool_settings = self._pool_settings
+        self._opened += 1
         settings = ConnectionSettings(
-            hosts=hosts[first:] + hosts[:first],
+            hosts=hosts,
             client_version=pool_settings.client_version,
             tls=route.dial.is_tls,
             proxy_to_broker_url=route.proxied_broker,
             handshake_timeout=pool_settings.connection_timeout,
             keepalive_interval=pool_settings.keepalive_interval,
             tcp_no_delay=pool_settings.tcp_no_delay,
+            others_have_answered=others_have_answered,
             silence_may_end=pool_settings.service_can_change or self._service_has_answered,
         )
-        loop = self._loops[self._next_host % len(self._loops)]
+        loop = self._loops[self._opened % len(self._loops)]
         connection = ConnectionActor.start(loop, self._guardian, settings, self.service.access, self._counters.observer)
         self._alive[connection] = None
         self._counters.connections += 1

@@ -88,11 +88,15 @@ class EndLookups(NamedTuple):
 
 
 class RequestConnection(NamedTuple):
-    """To the guardian: find or open a connection to this broker, in this cluster if one is named."""
+    """To the guardian: find or open a connection to this broker, in this cluster if one is named.
+
+    `instead_of` is one to the service URL whose host did not serve the lookup.
+    """
 
     target: LookupTarget
     cluster_url: str | None
     reply_to: ReplyTo
+    instead_of: ActorRef | None = None
 
 
 class LookupStep(NamedTuple):
@@ -137,6 +141,7 @@ class PendingLookup:
 
     __slots__ = (
         "address",
+        "asked_first",
         "began",
         "callbacks",
         "cluster_url",
@@ -166,8 +171,17 @@ class PendingLookup:
         self.cluster_url = cluster_url
         self.callbacks = callbacks
         self.connection: ActorRef | None = None
+        self.asked_first: ActorRef | None = None  # in this try: the connection to the service URL
         self.address: str | None = None  # the address of a redirect over HTTP
         self.step = 0  # counts requests for connections; answers to an earlier step are stale
+
+    @property
+    def hosts(self) -> int:
+        """The number of hosts that can be asked, each with a request of its own. One over HTTP goes to all in turn."""
+        if self.is_over_http:
+            return 1
+        url = self.service.url if self.cluster_url is None else ServiceUrl.parse(self.cluster_url)
+        return len(url.hosts)
 
     @property
     def is_over_http(self) -> bool:
@@ -280,7 +294,8 @@ class LookupActor(LoopActor):
             self._feed_if_current(step, LookupRefused(outcome))
         elif pending is not None:
             pending.connection = outcome
-            self._feed_if_current(step, LookupAttached())
+            pending.asked_first = pending.asked_first or outcome
+            self._feed_if_current(step, LookupAttached(pending.hosts))
 
     def _change_service(self, service: Service) -> None:
         self._service = service
@@ -315,8 +330,8 @@ class LookupActor(LoopActor):
                 self._release_permit(lookup_id)
             case AttachTo(target):
                 self._request_connection(target, lookup_id, pending)
-            case SendLookup(command, timeout):
-                self._ask(command, timeout, lookup_id, pending)
+            case SendLookup():
+                self._ask(effect, lookup_id, pending)
             case AttemptFailed(error):
                 pending.callbacks.attempt_failed(error)
             case Found(command, target):
@@ -353,18 +368,23 @@ class LookupActor(LoopActor):
             pending.address = target.physical
             self._feed(lookup_id, LookupAttached())
         else:
-            step = LookupStep(lookup_id, pending.step)
-            named = target if target == SERVICE_URL else target._replace(service=pending.service.number)
-            self.tell_guardian(RequestConnection(named, pending.cluster_url, ReplyTo(self.actor_ref, step)))
+            reply_to = ReplyTo(self.actor_ref, LookupStep(lookup_id, pending.step))
+            if target == SERVICE_URL:
+                former, pending.asked_first = pending.asked_first, None
+                self.tell_guardian(RequestConnection(target, pending.cluster_url, reply_to, former))
+            else:
+                named = target._replace(service=pending.service.number)
+                self.tell_guardian(RequestConnection(named, pending.cluster_url, reply_to))
 
-    def _ask(self, command: Message, timeout: float, lookup_id: int, pending: PendingLookup) -> None:
+    def _ask(self, effect: SendLookup, lookup_id: int, pending: PendingLookup) -> None:
+        command, timeout, answer_within = effect
         if pending.is_over_http:
             self._http_turns.wait(lookup_id, QueuedRequest(command, self.loop.now() + timeout))
             self._send_over_http()
         else:
             assert pending.connection is not None  # noqa: S101 - the machine has been told of it
             step = LookupStep(lookup_id, pending.step)
-            tell(pending.connection, SendRequest(command, ReplyTo(self.actor_ref, step), timeout))
+            tell(pending.connection, SendRequest(command, ReplyTo(self.actor_ref, step), timeout, answer_within))
 
     def _send_over_http(self) -> None:
         """Send the requests whose turn it is."""
@@ -392,8 +412,8 @@ class LookupActor(LoopActor):
 
     def _hosts_in_turn(self, url: ServiceUrl) -> ServiceUrl:
         """Return the URL with its hosts rotated, so that each call begins with another host."""
-        self._first_host = (self._first_host + 1) % len(url.hosts)
-        return url._replace(hosts=url.hosts[self._first_host :] + url.hosts[: self._first_host])
+        self._first_host += 1
+        return url.starting_with(self._first_host)
 
     def _answered_over_http(
         self, step: LookupStep, executor: str, outcome: LookupAnswered | Redirected | Exception

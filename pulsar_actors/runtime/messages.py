@@ -94,11 +94,15 @@ class BrokerFound(NamedTuple):
 
 
 class AttachHandler(NamedTuple):
-    """To the guardian: register this handler with a connection to the broker."""
+    """To the guardian: register this handler with a connection to the broker.
+
+    `instead_of` is one to the service URL whose host did not serve it.
+    """
 
     broker: LookupTarget | AssignedBroker
     slot: int
     handler: HandlerRef
+    instead_of: ActorRef | None = None
 
 
 class ConnectionAssigned(NamedTuple):

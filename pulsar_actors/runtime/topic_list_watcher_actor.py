@@ -74,6 +74,7 @@ class TopicListWatcherActor(MachineActor[TopicListWatcher]):
         self._registration = registration
         self._report_to = report_to
         self._connection: ActorRef | None = None
+        self._asked: ActorRef | None = None  # the connection of the last try
 
     def __str__(self) -> str:
         return f"the topic list watcher {self._registration.id}"
@@ -89,7 +90,7 @@ class TopicListWatcherActor(MachineActor[TopicListWatcher]):
         match message:
             case ConnectionAssigned(number, connection):
                 if number == current:
-                    self._connection = connection
+                    self._connection = self._asked = connection
                 else:
                     tell(connection, connection_events.RemoveHandler(self._handler_ref(number)))
             case ConnectionReady(number, _, _, can_watch):
@@ -137,7 +138,8 @@ class TopicListWatcherActor(MachineActor[TopicListWatcher]):
     # One method for each effect.
 
     def _attach(self, effect: AttachWatcher) -> None:
-        self.tell_guardian(AttachHandler(SERVICE_URL, self._registration.slot, self._handler_ref(effect.connection)))
+        handler = self._handler_ref(effect.connection)
+        self.tell_guardian(AttachHandler(SERVICE_URL, self._registration.slot, handler, self._asked))
 
     def _detach(self, _: DetachWatcher) -> None:
         if self._connection is not None:

@@ -36,7 +36,7 @@ _LONGEST = 16_384  # characters: hundreds of hosts with long names
 
 
 class ServiceUrl(NamedTuple):
-    """A scheme and its hosts; an IPv6 address is kept without its brackets."""
+    """A scheme and its hosts, each once; an IPv6 address is kept without its brackets."""
 
     scheme: str
     hosts: tuple[tuple[str, int], ...]
@@ -61,7 +61,7 @@ class ServiceUrl(NamedTuple):
         if "://" in rest:
             raise InvalidUrl(f"a service URL has its scheme once, before the first of its hosts: {scheme}://a:1,b:1")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        hosts = tuple(_parse_host(part, _PORTS[scheme]) for part in authority.split(","))
+        hosts = tuple(dict.fromkeys(_parse_host(part, _PORTS[scheme]) for part in authority.split(",")))
         if rest[len(authority) :] not in {"", "/"}:
             raise InvalidUrl(f"nothing may follow the hosts of a service URL, {excerpt(authority)}, except one '/'")
         return cls(scheme, hosts)
@@ -80,6 +80,11 @@ class ServiceUrl(NamedTuple):
     def origins(self) -> tuple[str, ...]:
         """The URL of each single host."""
         return tuple(f"{self.scheme}://{host}" for host in self._addresses())
+
+    def starting_with(self, turn: int) -> "ServiceUrl":
+        """Return the URL with its hosts rotated, so that each turn begins with the host after the one before."""
+        first = turn % len(self.hosts)
+        return self._replace(hosts=self.hosts[first:] + self.hosts[:first])
 
     def __str__(self) -> str:
         return f"{self.scheme}://{','.join(self._addresses())}"

@@ -130,6 +130,10 @@ def test_small_writes_wait_for_others_only_if_that_is_wanted(broker: EmbeddedBro
 # Which host.
 
 
+def host_of(broker: EmbeddedBroker) -> str:
+    return broker.service_url.removeprefix("pulsar://")
+
+
 def test_a_host_that_is_down_is_passed_over(broker: EmbeddedBroker) -> None:
     with closed_port() as down:
         hosts = [down, broker.service_url]
@@ -137,6 +141,53 @@ def test_a_host_that_is_down_is_passed_over(broker: EmbeddedBroker) -> None:
             url = "pulsar://" + ",".join(host.removeprefix("pulsar://") for host in order)
             with client_of(url) as client:
                 works(client)
+
+
+def refuse(broker: EmbeddedBroker, kind: str) -> None:
+    broker.faults.on(kind, times=None).refuse("ServiceNotReady", "the metadata store is away")
+
+
+def stay_silent(broker: EmbeddedBroker, kind: str) -> None:
+    broker.faults.on(kind, times=None).drop()
+
+
+@pytest.mark.parametrize("fail", [refuse, stay_silent])
+@pytest.mark.parametrize("first", [True, False])
+def test_lookups_go_to_the_next_host_if_one_answers_pings_but_no_lookups(
+    broker: EmbeddedBroker, fail: Callable[[EmbeddedBroker, str], None], *, first: bool
+) -> None:
+    with EmbeddedBroker() as other:
+        for kind in ("lookup", "partitioned_metadata"):
+            fail(other, kind)
+        hosts = [other, broker] if first else [broker, other]
+        with client_of(f"{hosts[0].service_url},{host_of(hosts[1])}", operation_timeout_seconds=2) as client:
+            assert client.get_topic_partitions("t") == ["persistent://public/default/t"]
+            works(client)
+
+
+def test_lookups_that_every_host_refuses_use_one_connection_to_each(broker: EmbeddedBroker) -> None:
+    dialled = list[object]()
+
+    def note(seen: Any) -> None:
+        if isinstance(seen.command, pb.CommandConnect):
+            dialled.append(seen)
+
+    with EmbeddedBroker() as other:
+        for each in (broker, other):
+            refuse(each, "partitioned_metadata")
+            each.faults.control(note)
+        with client_of(f"{broker.service_url},{host_of(other)}", operation_timeout_seconds=1) as client:
+            asking = [InThread(lambda: client.get_topic_partitions("t")) for _ in range(10)]
+            assert all(isinstance(each.error(), pulsar.Timeout) for each in asking)
+            assert client.stats().connections == 2
+    assert len(dialled) == 2
+
+
+def test_lookups_use_one_connection_as_long_as_its_host_serves_them(broker: EmbeddedBroker) -> None:
+    with EmbeddedBroker() as other, client_of(f"{broker.service_url},{host_of(other)}") as client:
+        for number in range(10):
+            client.get_topic_partitions(f"t{number}")
+        assert client.stats().connections == 1
 
 
 def test_a_host_that_does_not_answer_is_left_after_the_connection_timeout(broker: EmbeddedBroker) -> None:

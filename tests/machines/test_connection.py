@@ -259,6 +259,19 @@ def test_hosts_that_all_let_the_time_pass_are_told_from_those_of_which_one_refus
     assert type(lost.error) is error
 
 
+@pytest.mark.parametrize("last", [HandshakeTimedOut(0), SocketLost("no", is_distrusted=True)])
+def test_hosts_that_are_not_dialled_because_they_have_answered_make_a_failure_of_the_others_no_final_one(
+    last: Any,
+) -> None:
+    driven = made(ONE_HOST._replace(tls=True, others_have_answered=True), Dial())
+    if isinstance(last, HandshakeTimedOut):
+        driven.fire(HandshakeTimedOut)
+    else:
+        driven.tell(TcpOpened(), last)
+    (lost,) = driven.did(NotifyConnectionLost)
+    assert type(lost.error) is ConnectError
+
+
 def test_the_handshake_timer_of_an_established_connection_means_nothing() -> None:
     driven = ready()
     assert driven.fire(HandshakeTimedOut) == []

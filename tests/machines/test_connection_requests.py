@@ -67,6 +67,22 @@ from tests.machines.mutants import Fault, Hunt, fault
 from tests.machines.test_connection_model import HUNT, SETTINGS, AnyConnection, always, never
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_the_time_for_the_answer_starts_when_the_request_is_sent(*, held: bool) -> None:
+    driven = made(ONE_HOST, *OPENING, CREDENTIALS)
+    if held:
+        driven.tell(SendRequest(LOOKUP, "token", 30.0, 5.0))
+        driven.now += 9.0
+        driven.tell(WELCOME)
+    else:
+        driven.tell(WELCOME, SendRequest(LOOKUP, "token", 30.0, 5.0))
+    sent = driven.now
+    driven.fire(RequestsDue)
+    ((reply),) = driven.did(GiveReply)
+    assert isinstance(reply.answer, Timeout)
+    assert driven.now == sent + 5.0
+
+
 def test_what_was_never_sent_does_not_claim_to_be_unknown() -> None:
     driven = made(ONE_HOST, SendRequest(LOOKUP, "token", 30.0), *OPENING, CREDENTIALS, SocketLost("reset"))
     (reply,) = driven.did(GiveReply)
@@ -247,7 +263,7 @@ def send_held_requests_reversed(self: ConnectionRequests, event: BrokerAccepted,
 
 
 def send_expired_requests(self: ConnectionRequests, event: BrokerAccepted, now: float) -> list[Any]:
-    held = list(self._held)
+    held = [command for command, _ in self._held]
     sent = self.send_held_requests(event, now)
     return [*sent, *(WriteCommand(command) for command in held if command.request_id not in self._pending)]
 

@@ -105,9 +105,9 @@ class Bench:
         (unbound,) = of_kind(ConnectionUnavailable, self.heard(member))
         return unbound
 
-    def reach(self, target: LookupTarget, cluster_url: str | None = None) -> Any:
+    def reach(self, target: LookupTarget, cluster_url: str | None = None, instead_of: ActorRef | None = None) -> Any:
         asker = self.actors.make()
-        self.tell(lookup_actor.RequestConnection(target, cluster_url, ReplyTo(asker, "q")))
+        self.tell(lookup_actor.RequestConnection(target, cluster_url, ReplyTo(asker, "q"), instead_of))
         ((reached),) = self.heard(asker)
         assert isinstance(reached, lookup_actor.ConnectionFound)
         return reached.outcome
@@ -172,6 +172,52 @@ def test_the_service_url_is_dialled_beginning_with_another_host_each_time(bench:
     bench.reach(LookupTarget(None, None))
     bench.attach(BEHIND_PROXY)
     assert [line.host for line in bench.lines] in (["a", "a2"], ["a2", "a"])
+
+
+def test_lookups_leave_a_host_that_did_not_serve_them_once_and_each_host_has_one_connection(bench: Bench) -> None:
+    first = bench.reach(SERVICE_URL)
+    bench.connect(bench.lines[-1])
+    second = bench.reach(SERVICE_URL, instead_of=first)
+    assert [line.host for line in bench.lines] == ["a2", "a"]
+    assert bench.reach(SERVICE_URL, instead_of=first) is second, "a lookup that was made at the same time"
+    bench.connect(bench.lines[-1])
+    assert bench.reach(SERVICE_URL) is second, "the next lookup"
+    for _ in range(3):
+        assert bench.reach(SERVICE_URL, instead_of=second) is first
+        assert bench.reach(SERVICE_URL, instead_of=first) is second
+    assert len(bench.lines) == 2
+
+
+def test_watchers_leave_a_host_that_did_not_serve_them(bench: Bench) -> None:
+    first, member = bench.attach(SERVICE_URL, slot=1), bench.member()
+    bench.tell(AttachHandler(SERVICE_URL, 1, member, first))
+    assert [line.host for line in bench.lines] == ["a2", "a"]
+
+
+def test_a_host_that_is_down_when_another_was_left_does_not_get_the_other_a_second_connection(bench: Bench) -> None:
+    first = bench.reach(SERVICE_URL)
+    bench.connect(bench.lines[-1])
+    bench.reach(SERVICE_URL, instead_of=first)
+    bench.lines[-1].owner.lost("refused")
+    bench.run()
+    assert [line.host for line in bench.lines] == ["a2", "a"]
+    assert bench.reach(SERVICE_URL) is first
+
+
+def test_a_host_is_left_that_was_dialled_after_another_that_was_down() -> None:
+    bench = Bench(service_url=ServiceUrl.parse("pulsar://a,b,c"))
+    first = bench.reach(SERVICE_URL)
+    bench.lines[-1].owner.lost("refused")
+    bench.run()
+    bench.connect(bench.lines[-1])
+    bench.reach(SERVICE_URL, instead_of=first)
+    assert [line.host for line in bench.lines] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("broker", [BROKER, BEHIND_PROXY])
+def test_the_connection_to_a_broker_is_not_left(bench: Bench, broker: LookupTarget) -> None:
+    first = bench.attach(broker)
+    assert bench.reach(broker, instead_of=first) is first
 
 
 def test_through_a_proxy_each_broker_has_a_connection_of_its_own(bench: Bench) -> None:

@@ -82,7 +82,7 @@ class Bench(ActorBench):
         self.dial()
         self.hears(CONNECTED)
         assert isinstance(self.said()[0], pb.CommandConnect)
-        assert self.heard(self.guardian) == [connection_actor.ServiceAnswered()]
+        assert self.heard(self.guardian) == [connection_actor.ServiceAnswered(self.actor, ("a", 6650))]
         return self
 
 

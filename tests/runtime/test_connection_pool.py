@@ -19,6 +19,27 @@ def test_a_connection_is_found_by_its_key_and_no_other(pool: ConnectionIndex[str
     assert pool.find((*KEY[:2], "1"), 1.0) is None
 
 
+def test_one_that_was_left_is_not_found_and_comes_back_with_its_turn(pool: ConnectionIndex[str]) -> None:
+    assert pool.leave("first")
+    assert pool.find(KEY, 1.0) is None
+    assert pool.left(KEY) == ["first"]
+    pool.add(KEY, "second", 2.0)
+    assert not pool.leave("first"), "another has its place already"
+    assert pool.find(KEY, 3.0) == "second"
+    assert pool.leave("second")
+    pool.add(KEY, "first", 4.0)
+    assert pool.left(KEY) == ["second"]
+    assert not pool.leave("stranger")
+
+
+def test_one_that_was_left_is_idle_as_others_are_and_not_given_while_it_is_asked_to_close(
+    pool: ConnectionIndex[str],
+) -> None:
+    pool.leave("first")
+    assert pool.take_idle(IDLE_AFTER) == ["first"]
+    assert pool.left(KEY) == []
+
+
 def test_one_that_has_ended_is_not_found(pool: ConnectionIndex[str]) -> None:
     pool.remove("first")
     assert pool.find(KEY, 1.0) is None

@@ -85,7 +85,7 @@ def test_every_effect_of_the_chart_is_performed(bench: Bench) -> None:
     effects = effects_of(lookup_events) - {LookupTarget}
     assert StartTimer not in effects
     samples: dict[str, Any] = {
-        "target": SERVICE_URL, "command": HOW_MANY, "timeout": 1.0, "error": LOST,
+        "target": SERVICE_URL, "command": HOW_MANY, "timeout": 1.0, "answer_within": 1.0, "error": LOST,
     }  # fmt: skip
     actor: Any = actor_of(bench.actor)
     # The permit last: the lookups before have all there are, so nobody is told to run twice.
@@ -127,6 +127,31 @@ def test_a_listener_name_is_said_if_there_is_one() -> None:
 def test_a_cluster_is_passed_on(bench: Bench) -> None:
     bench.find(cluster="pulsar://other:6650")
     assert bench.reaches()[0].cluster_url == "pulsar://other:6650"
+
+
+def test_a_try_after_another_names_the_connection_to_the_service_url_that_the_one_before_had(bench: Bench) -> None:
+    other = bench.actors.make()
+    bench.find()
+    (reach,) = bench.reaches()
+    assert reach.instead_of is None
+    bench.tell(lookup_actor.ConnectionFound(reach.reply_to.request, bench.connection))
+    bench.reply(bench.asked()[0], found("pulsar://c:6650", response=REDIRECT))
+    (reach,) = bench.reaches()
+    assert reach.instead_of is None, "a redirect leads to one broker"
+    bench.tell(lookup_actor.ConnectionFound(reach.reply_to.request, other))
+    (asked,) = bench.actors.heard(other)
+    bench.reply(asked, LOST)
+    bench.loop.pass_time(1.0)
+    (reach,) = bench.reaches()
+    assert reach.instead_of is bench.connection
+
+
+@pytest.mark.parametrize(("cluster", "seconds"), [(None, 10.0), ("pulsar://x,y", 15.0)])
+def test_with_several_hosts_an_answer_may_take_its_share_of_the_time(cluster: str | None, seconds: float) -> None:
+    bench = Bench(service=SERVICE._replace(url=ServiceUrl.parse("pulsar://a,b,c")))
+    bench.find(cluster=cluster)
+    (asked,) = bench.connect()
+    assert (asked.timeout, asked.answer_within) == (30.0, seconds)
 
 
 def test_a_redirect_is_followed(bench: Bench) -> None:

@@ -95,6 +95,7 @@ def test_another_answer_than_a_list_is_tried_again(bench: Bench) -> None:
     bench.loop.pass_time(0.2)
     (attach,) = bench.to_guardian()
     assert attach.handler.number == 2
+    assert attach.instead_of is bench.connection, "another host of the service URL"
     assert issubclass(Misdirected, pulsar.PulsarException)
 
 

@@ -181,8 +181,12 @@ addresses = st.ip_addresses(v=4).map(str) | st.ip_addresses(v=6).map(str)
 urls = st.builds(
     ServiceUrl,
     st.sampled_from(["pulsar", "pulsar+ssl", "http", "https"]),
-    st.lists(st.tuples(names | addresses, st.integers(1, 65535)), min_size=1, max_size=4).map(tuple),
+    st.lists(st.tuples(names | addresses, st.integers(1, 65535)), min_size=1, max_size=4, unique=True).map(tuple),
 )
+
+
+def test_a_host_that_is_written_twice_counts_once() -> None:
+    assert ServiceUrl.parse("pulsar://a,b,A:6650").hosts == (("a", 6650), ("b", 6650))
 
 
 @given(urls)
