@@ -71,7 +71,7 @@ from pulsar_actors.machines.connection_handler_events import (
     TopicMigrated,
     WrongAnswer,
 )
-from pulsar_actors.machines.lookup_events import AssignedBroker
+from pulsar_actors.machines.lookup_events import MIGRATED, AssignedBroker
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import RetryVerdict, last_failure_text, meaning_of
@@ -80,9 +80,6 @@ from pulsar_actors.wire.service_url import usable_address
 
 LEAST_CLOSE_TIMEOUT: Final = 1.0
 """The least timeout in seconds of a close command, also if the operation timeout is over before it is sent."""
-
-MIGRATED: Final = 2**31
-"""The number of the cluster that a topic has migrated to. The client has none for it, and no transactions there."""
 
 
 class FailureEvent(Protocol):
@@ -326,12 +323,15 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         return [self.timers.start(FirstCreationTimedOut, self.operation_timeout), self._look_up()]
 
     def is_elsewhere(self, event: LookedUp, now: float) -> bool:
-        """Return whether the client has gone to another cluster since the last lookup."""
-        return self._cluster_url is None and event.home != self.home
+        """Return whether the client has gone to another cluster since the last lookup.
+
+        A topic that has migrated stays where it is, as long as the client's new service URL allows that.
+        """
+        return event.home != self.home
 
     def enter_cluster(self, event: LookedUp, now: float) -> Effects:
         """Leave the former cluster behind, and attach to the broker."""
-        self.home = event.home
+        self.home, self._cluster_url = event.home, None
         left = self._leave_cluster("the client has gone to another cluster", now)
         return [*left, *self.attach_looked_up(event, now)]
 

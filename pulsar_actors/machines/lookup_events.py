@@ -1,9 +1,12 @@
 """Events and effects of the lookup machine."""
 
-from typing import Any
+from typing import Any, Final
 
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.named_tuple import NamedTuple
+
+MIGRATED: Final = 2**31
+"""The number of the cluster that a topic has migrated to. The client has none for it, and no transactions there."""
 
 
 class LookupTarget(NamedTuple):
@@ -11,8 +14,8 @@ class LookupTarget(NamedTuple):
 
     None as `logical` means any host of the service URL. `service` counts the client's changes of the service URL or of
     the credentials, so that an answer of an earlier one is recognised, and `home` those of the URL: it is the number of
-    the cluster. `cluster` is the service URL of the cluster that the topic has migrated to, if it has. `tls` is true if
-    the service URL encrypts.
+    the cluster, or MIGRATED. `cluster` is the service URL of the cluster that the topic has migrated to, if it has.
+    `tls` is true if the service URL encrypts.
     """
 
     logical: str | None

@@ -17,6 +17,7 @@ from pulsar_actors.machines.chart import Event
 from pulsar_actors.machines.connection_events import SendRequest
 from pulsar_actors.machines.lookup import SERVICE_URL, LookupLimiter, LookupMachine, LookupPermit
 from pulsar_actors.machines.lookup_events import (
+    MIGRATED,
     AcquireLookupPermit,
     AttachTo,
     AttemptFailed,
@@ -140,11 +141,11 @@ class PendingLookup:
     """A lookup that has not been answered."""
 
     __slots__ = (
+        "_cluster_url",
         "address",
         "asked_first",
         "began",
         "callbacks",
-        "cluster_url",
         "command",
         "connection",
         "machine",
@@ -168,12 +169,22 @@ class PendingLookup:
         self.began = began
         self.machine = machine
         self.service = service
-        self.cluster_url = cluster_url
+        self._cluster_url = cluster_url
         self.callbacks = callbacks
         self.connection: ActorRef | None = None
         self.asked_first: ActorRef | None = None  # in this try: the connection to the service URL
         self.address: str | None = None  # the address of a redirect over HTTP
         self.step = 0  # counts requests for connections; answers to an earlier step are stale
+
+    @property
+    def cluster_url(self) -> str | None:
+        """The service URL of the cluster that the topic has migrated to; None if it has not.
+
+        An address that is encrypted although the client's service URL is not, or the other way round, counts as
+        missing: the client may have gone to another service since. Its own is asked then.
+        """
+        url = self._cluster_url
+        return url if url is not None and ServiceUrl.parse(url).is_tls == self.service.url.is_tls else None
 
     @property
     def hosts(self) -> int:
@@ -337,6 +348,7 @@ class LookupActor(LoopActor):
             case Found(command, target):
                 url, _, number, home = pending.service
                 cluster_url = pending.cluster_url
+                home = home if cluster_url is None else MIGRATED
                 found = target and target._replace(service=number, cluster=cluster_url, home=home, tls=url.is_tls)
                 self._end(lookup_id, found or command)
             case NotFound(error):

@@ -137,6 +137,31 @@ def test_after_an_update_producers_and_consumers_follow_addresses_of_the_new_url
             assert consumer.receive(MILLISECONDS).data() == b"there"
 
 
+@pytest.mark.parametrize("tls", [True, False])
+def test_an_update_takes_along_who_has_migrated_to_where_the_new_url_leads_to_no_address(
+    tmp_path: Path, *, tls: bool
+) -> None:
+    authority = Authority(tmp_path)
+    named = authority.certify()
+    files = {"certificate_file": named.certificate, "private_key_file": named.key}
+
+    def url_of(broker: EmbeddedBroker, *, tls: bool) -> str:
+        return broker.service_url_tls if tls else broker.service_url
+
+    with EmbeddedBroker(**files) as one, EmbeddedBroker(**files) as moved, EmbeddedBroker(**files) as other:
+        provider = provider_of(pulsar, "")
+        provider.initial_service_info = lambda: pulsar.ServiceInfo(url_of(one, tls=not tls), None, authority.file)
+        with contextlib.closing(pulsar.Client(provider, logger=QUIET)) as client:
+            producer = client.create_producer("t")
+            consumer = client.subscribe("t", "s", initial_position=pulsar.InitialPosition.Earliest)
+            one.migrate("t", *((moved.service_url, "") if tls else ("", moved.service_url_tls)))
+            producer.send(b"there")
+            assert consumer.receive(MILLISECONDS).data() == b"there"
+            provider.go_to(pulsar.ServiceInfo(url_of(other, tls=tls), None, authority.file))
+            producer.send(b"at the other")
+            assert consumer.receive(MILLISECONDS).data() == b"at the other"
+
+
 def test_an_update_takes_partitions_and_patterns_along(brokers: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
     """The new cluster has a partition more, which is found there, and a topic that a pattern means."""
     one, other = brokers

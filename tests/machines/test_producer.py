@@ -53,7 +53,7 @@ from pulsar_actors.machines.connection_handler_events import (
     TopicMigrated,
     WrongAnswer,
 )
-from pulsar_actors.machines.lookup_events import AssignedBroker
+from pulsar_actors.machines.lookup_events import MIGRATED, AssignedBroker
 from pulsar_actors.machines.producer import ProducerMachine, ProducerSettings, State
 from pulsar_actors.machines.producer_events import (
     AskIfTaken,
@@ -736,7 +736,7 @@ def test_a_message_in_chunks_is_sent_as_a_whole_to_the_cluster_that_its_topic_ha
     stage.tell(Publish((PendingSend("a", 0, 0, 1, 10, None, frames=2),)))
     assert stage.receipt(0, 1, 1) == []
     stage.migrates(brokerServiceUrl="pulsar://new:6650")
-    stage.tell(LookedUp(stage.attempt, "broker-b"))
+    stage.tell(LookedUp(stage.attempt, "broker-b", home=MIGRATED))
     stage.tell(ProducerAttached(stage.connection, DEFAULT_MAX_MESSAGE_SIZE))
     effects = stage.success()
     assert [item.next_frame for effect in effects if isinstance(effect, SendBatches) for item in effect.items] == [0]
@@ -756,8 +756,17 @@ def test_a_topic_that_has_migrated_takes_part_in_no_transaction() -> None:
     stage.publish_in(TransactionId(0, 0), "written")
     effects = stage.migrates(brokerServiceUrl="pulsar://new:6650")
     assert (tokens(effects), errors(effects)) == (["written"], [InvalidTxnStatusError])
-    stage.tell(LookedUp(stage.attempt, "broker-b", home=0))
+    stage.tell(LookedUp(stage.attempt, "broker-b", home=MIGRATED))
     assert isinstance(stage.machine.foreign_error(0), InvalidTxnStatusError)
+
+
+def test_a_topic_that_has_migrated_is_found_where_the_client_is_if_the_lookup_was_made_there() -> None:
+    stage = ready()
+    stage.migrates(brokerServiceUrl="pulsar://new:6650")
+    stage.tell(LookedUp(stage.attempt, "broker-b", home=1))
+    assert stage.machine.foreign_error(1) is None
+    stage.lose()
+    assert stage.wait(RetryDue) == [LookUp(stage.attempt, "persistent://t/n/orders", None)]
 
 
 # Bound.

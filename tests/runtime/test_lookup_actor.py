@@ -5,7 +5,7 @@ import pytest
 from pulsar_actors import exceptions
 from pulsar_actors.machines import lookup_events
 from pulsar_actors.machines.connection_events import SendRequest
-from pulsar_actors.machines.lookup_events import AcquireLookupPermit, LookupTarget
+from pulsar_actors.machines.lookup_events import MIGRATED, AcquireLookupPermit, LookupTarget
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.runtime import lookup_actor
@@ -483,6 +483,23 @@ def test_a_client_that_can_go_elsewhere_waits_for_hosts_over_http_that_are_silen
 
 def moved(url: str, number: int = 1) -> lookup_actor.ChangeService:
     return lookup_actor.ChangeService(Service(ServiceUrl.parse(url), ENTRANCE, number))
+
+
+@pytest.mark.parametrize(
+    ("url", "cluster", "home"), [("pulsar://n", "pulsar://other:6650", MIGRATED), ("pulsar+ssl://n", None, 0)]
+)
+def test_a_topic_that_has_migrated_is_looked_up_at_the_new_place_if_the_address_of_its_cluster_is_of_another_kind(
+    bench: Bench, url: str, cluster: str | None, home: int
+) -> None:
+    bench.find(cluster="pulsar://other:6650")
+    bench.connect()
+    bench.tell(moved(url))
+    (reach,) = bench.reaches()
+    assert reach.cluster_url == cluster
+    bench.tell(lookup_actor.ConnectionFound(reach.reply_to.request, bench.connection))
+    bench.reply(bench.asked()[0], found("pulsar://b:6650", brokerServiceUrlTls="pulsar+ssl://b:6651"))
+    ((told),) = bench.told()
+    assert (told.outcome.cluster, told.outcome.home) == (cluster, home)
 
 
 def test_a_question_on_its_way_is_asked_again_at_the_new_place_and_the_old_answer_is_nobodys(bench: Bench) -> None:
