@@ -1,7 +1,9 @@
 """TCP transports on a loop: non-blocking sockets, one read for each event, gathered writes.
 
-A host name is resolved off the loop, since a name server may take long; its addresses are tried in turn. Each name is
-resolved in a thread of its own, so one that hangs holds up no other. A transport that is closed does not wait for its
+A host name is resolved off the loop, since a name server may take long. Its addresses are tried in turn: the next one
+when one fails, or has not answered for a moment, and the first that answers is used, in the manner of RFC 8305 (Happy
+Eyeballs). So an address that drops packets does not take the time of the others. Each name is resolved in a thread of
+its own, so one that hangs holds up no other. A transport that is closed does not wait for its
 name: so this takes no longer than the owner allows for the connection.
 
 An error is reported to the owner as `lost`. This is never done during the owner's own call, so an owner is not
@@ -14,6 +16,7 @@ import select
 import selectors
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -30,6 +33,9 @@ FEW = 16 * 1024
 BACKLOG = 128
 RESOLVE_TIMEOUT = 30.0
 """The most seconds for a name, if the owner does not close the transport earlier."""
+
+NEXT_ADDRESS_AFTER = 0.25
+"""In seconds: if an address has not answered by then, it is tried further, but the next one as well."""
 
 _GATHERS = hasattr(socket.socket, "sendmsg")  # not on Windows
 _BUSY = (BlockingIOError, InterruptedError)
@@ -58,7 +64,7 @@ class TcpTransport(Transport):
 
     __slots__ = (
         "_addresses",
-        "_is_open",
+        "_dialled",
         "_loop",
         "_mask",
         "_no_delay",
@@ -80,11 +86,11 @@ class TcpTransport(Transport):
         self._owner: TransportOwner | None = None
         self._socket: socket.socket | None = None
         self._resolver: str | None = None  # the executor that resolves the name
-        self._addresses: list[_Address] = []
+        self._addresses: list[_Address] = []  # those that were not tried
+        self._dialled: list[socket.socket] = []  # those that have not answered
         self._problem = "its name has no address"
         self._mask = 0
         self._read_size = SMALL_READ
-        self._is_open = False
         self.is_lent = False
         self._wants_room = False
         self._poll: Any = None  # what a caller waits with, from the first one on
@@ -104,7 +110,6 @@ class TcpTransport(Transport):
     def adopt(self, accepted: socket.socket) -> None:
         """Use an accepted socket. The caller calls `set_owner` before the loop goes on."""
         self._socket = _prepared(accepted, no_delay=self._no_delay)
-        self._is_open = True
         self._watch(selectors.EVENT_READ)
 
     def set_owner(self, owner: TransportOwner) -> None:
@@ -113,7 +118,7 @@ class TcpTransport(Transport):
 
     def send(self, buffers: Sequence[Buffer]) -> int:
         """Write as much as the socket takes."""
-        if self._socket is None or not self._is_open:
+        if self._socket is None:
             return 0
         self._loop.written = self
         try:
@@ -128,7 +133,7 @@ class TcpTransport(Transport):
 
     def await_room(self) -> None:
         """Watch once for room to write; before the socket is connected, from its connection on."""
-        if self._is_open:
+        if self._socket is not None:
             self._watch(selectors.EVENT_READ | selectors.EVENT_WRITE)
         else:
             self._wants_room = True
@@ -138,6 +143,7 @@ class TcpTransport(Transport):
         self._owner = None
         self._addresses = []
         self._give_up_resolver()
+        self._hang_up()
         self._discard()
 
     def lend(self) -> bool:
@@ -158,52 +164,85 @@ class TcpTransport(Transport):
 
     def take_back(self) -> None:
         """Watch for bytes again."""
-        if self.is_lent and self._is_open:
+        if self.is_lent:
             self._loop.epoll.modify(self._socket, select.EPOLLIN)
             self.is_lent = False
 
     def _resolved(self, addresses: list[_Address] | Exception) -> None:
         self._give_up_resolver()
+        if self._owner is None:
+            return
         if isinstance(addresses, Exception):
             self._problem = _reason(addresses)
         else:
             self._addresses = addresses
-        self._try_next(None)
+        self._try_next()
 
     def _give_up_resolver(self) -> None:
         resolver, self._resolver = self._resolver, None
         if resolver is not None:
             self._loop.give_up_executor(resolver)
 
-    def _try_next(self, _: None) -> None:
-        if self._owner is None:
-            return
-        if not self._addresses:
+    def _try_next(self) -> None:
+        """Dial addresses until one may answer."""
+        while self._addresses:
+            family, address = self._addresses.pop(0)
+            try:
+                dialled = _prepared(socket.socket(family, socket.SOCK_STREAM), no_delay=self._no_delay)
+            except OSError as error:
+                self._problem = _reason(error)
+                continue
+            problem = _connect(dialled, address)
+            if problem is None:
+                self._await_answer(dialled)
+                return
+            self._problem = problem
+            dialled.close()
+        if not self._dialled:
             self._lose(self._problem)
-            return
-        family, address = self._addresses.pop(0)
-        try:
-            self._socket = _prepared(socket.socket(family, socket.SOCK_STREAM), no_delay=self._no_delay)
-            problem = self._socket.connect_ex(address)
-        except OSError as error:
-            self._failed(_reason(error))
-            return
-        if problem in _UNDER_WAY:
-            self._watch(selectors.EVENT_WRITE)
-        else:
-            self._failed(os.strerror(problem))
 
-    def _failed(self, problem: str) -> None:
-        self._problem = problem
-        self._discard()
-        self._try_next(None)
+    def _await_answer(self, dialled: socket.socket) -> None:
+        self._dialled.append(dialled)
+        self._selector.register(dialled, selectors.EVENT_WRITE, partial(self._answered, dialled))
+        if self._addresses:
+            self._loop.later(NEXT_ADDRESS_AFTER, self._try_next_as_well, len(self._addresses))
+
+    def _try_next_as_well(self, left: int) -> None:
+        """Dial the next address after the one that left so many, unless that was done meanwhile, or none is needed."""
+        if self._addresses and len(self._addresses) == left:
+            self._try_next()
+
+    def _answered(self, dialled: socket.socket, _: int) -> None:
+        if dialled not in self._dialled:  # given up in the same turn of the loop
+            return
+        self._dialled.remove(dialled)
+        self._selector.unregister(dialled)
+        problem = dialled.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if problem:
+            self._problem = os.strerror(problem)
+            dialled.close()
+            self._try_next()
+        else:
+            self._connected(dialled)
+
+    def _connected(self, dialled: socket.socket) -> None:
+        self._addresses = []
+        self._hang_up()
+        self._socket = dialled
+        self._watch(selectors.EVENT_READ | (selectors.EVENT_WRITE if self._wants_room else 0))
+        if self._owner is not None:
+            self._owner.opened()
+
+    def _hang_up(self) -> None:
+        """Give up the addresses that have not answered."""
+        given_up, self._dialled = self._dialled, []
+        for dialled in given_up:
+            self._selector.unregister(dialled)
+            dialled.close()
 
     def _ready(self, mask: int) -> None:
         """Write and read as the selector's mask says."""
         if self._socket is None:  # closed in the same turn of the loop, by an event of another socket
-            return
-        if not self._is_open:
-            self._connected()
             return
         if mask & selectors.EVENT_WRITE:
             self._watch(selectors.EVENT_READ)
@@ -211,17 +250,6 @@ class TcpTransport(Transport):
                 self._owner.writable()
         if mask & selectors.EVENT_READ:
             self.read()
-
-    def _connected(self) -> None:
-        assert self._socket is not None  # noqa: S101 - the selector watches it
-        problem = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if problem:
-            self._failed(os.strerror(problem))
-            return
-        self._is_open = True
-        self._watch(selectors.EVENT_READ | (selectors.EVENT_WRITE if self._wants_room else 0))
-        if self._owner is not None:
-            self._owner.opened()
 
     def read(self) -> None:
         """Read once, if there is something to read."""
@@ -266,7 +294,7 @@ class TcpTransport(Transport):
             self._mask = 0
         self._socket.close()
         self._socket = None
-        self._is_open = self.is_lent = False
+        self.is_lent = False
         if self._loop.written is self:
             self._loop.written = None
 
@@ -324,6 +352,15 @@ def _prepared(made: socket.socket, *, no_delay: bool) -> socket.socket:
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, no_delay)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return made
+
+
+def _connect(dialled: socket.socket, address: tuple[Any, ...]) -> str | None:
+    """Begin to connect; return the problem if that has failed already."""
+    try:
+        problem = dialled.connect_ex(address)
+    except OSError as error:
+        return _reason(error)
+    return None if problem in _UNDER_WAY else os.strerror(problem)
 
 
 def _numeric_address(host: str, port: int) -> _Address | None:

@@ -15,6 +15,7 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.tokens import Tokens
+from pulsar_actors.runtime import tcp
 from pulsar_actors.runtime.tcp import TcpTransport
 from pulsar_actors.simulation.connection import NetworkConditions
 from pulsar_actors.testing import Simulation
@@ -141,6 +142,17 @@ def test_a_host_that_is_down_is_passed_over(broker: EmbeddedBroker) -> None:
             url = "pulsar://" + ",".join(host.removeprefix("pulsar://") for host in order)
             with client_of(url) as client:
                 works(client)
+
+
+def test_a_name_with_an_address_that_says_nothing_is_dialled_at_another(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with full_backlog() as silent:
+        ports = [int(url.rpartition(":")[2]) for url in (silent, broker.service_url)]
+        addresses = [(socket.AF_INET, ("127.0.0.1", port)) for port in ports]
+        monkeypatch.setattr(tcp, "_resolve", lambda host, port: list(addresses))
+        with client_of("pulsar://brokers.example:6650", connection_timeout_ms=2000) as client:
+            works(client)
 
 
 def refuse(broker: EmbeddedBroker, kind: str) -> None:

@@ -1,6 +1,7 @@
 """What the contract of loops (`test_loop_contract.py`) cannot force: a socket's less common answers."""
 
 import errno
+import os
 import selectors
 import socket
 import threading
@@ -38,6 +39,7 @@ class FakeSocket:
     def __init__(self, **answers: list[Any]) -> None:
         self.answers = answers
         self.closed = False
+        self.problem = 0
 
     def _next(self, what: str) -> Any:
         answer = self.answers[what].pop(0)
@@ -63,6 +65,9 @@ class FakeSocket:
     def setsockopt(self, *_: Any) -> None:
         """Whatever it is."""
 
+    def getsockopt(self, *_: Any) -> int:
+        return self.problem
+
     def fileno(self) -> int:
         return 0
 
@@ -71,13 +76,18 @@ class FakeSocket:
 
 
 class NoSelector:
-    def register(self, *_: Any) -> None:
-        """Nothing is ever ready."""
+    """Nothing is ever ready, unless the test says so."""
+
+    def __init__(self) -> None:
+        self.registered: dict[Any, Any] = {}
+
+    def register(self, fake: Any, _: int, ready: Any) -> None:
+        self.registered[fake] = ready
 
     modify = register
 
-    def unregister(self, *_: Any) -> None:
-        """It was not."""
+    def unregister(self, fake: Any) -> None:
+        del self.registered[fake]
 
 
 @pytest.fixture
@@ -179,6 +189,54 @@ def test_each_address_of_a_name_is_tried_in_turn(loop: ManualLoop, monkeypatch: 
         loop, monkeypatch, 3, errno.ECONNREFUSED, OSError(errno.ENETUNREACH, "unreachable"), errno.EINPROGRESS
     )
     assert [fake.closed for fake in made] == [True, True, False]
+    assert hearer.heard == []
+
+
+def test_the_next_address_is_tried_as_well_if_one_has_not_answered_for_a_moment_and_the_first_answer_counts(
+    loop: ManualLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialled, hearer, made = dialling(loop, monkeypatch, 4, *[errno.EINPROGRESS] * 4)
+    loop.pass_time(tcp.NEXT_ADDRESS_AFTER - 0.01)
+    assert len(made) == 1
+    loop.pass_time(0.01)
+    loop.pass_time(tcp.NEXT_ADDRESS_AFTER)
+    assert [fake.closed for fake in made] == [False] * 3
+    selector: Any = dialled._selector
+    late = selector.registered[made[0]]
+    selector.registered[made[1]](selectors.EVENT_WRITE)
+    late(selectors.EVENT_WRITE)
+    assert hearer.heard == ["opened"]
+    assert [fake.closed for fake in made] == [True, False, True]
+    assert list(selector.registered) == [made[1]]
+    loop.pass_time(1.0)
+    assert len(made) == 3, "the fourth address is not needed"
+
+
+def test_one_that_fails_leaves_its_moment_to_the_next_address(
+    loop: ManualLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialled, hearer, made = dialling(loop, monkeypatch, 3, *[errno.EINPROGRESS] * 3)
+    loop.pass_time(0.2)
+    made[0].problem = errno.ECONNREFUSED
+    selector: Any = dialled._selector
+    selector.registered[made[0]](selectors.EVENT_WRITE)
+    loop.pass_time(0.1)
+    assert [fake.closed for fake in made] == [True, False]
+    loop.pass_time(0.2)
+    made[2].problem = made[1].problem = errno.ECONNRESET
+    for fake in made[1:]:
+        assert hearer.heard == []
+        selector.registered[fake](selectors.EVENT_WRITE)
+    assert hearer.heard == [("lost", os.strerror(errno.ECONNRESET))]
+    assert selector.registered == {}
+
+
+def test_a_close_gives_up_all_addresses(loop: ManualLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled, hearer, made = dialling(loop, monkeypatch, 3, *[errno.EINPROGRESS] * 3)
+    loop.pass_time(tcp.NEXT_ADDRESS_AFTER)
+    dialled.close()
+    loop.pass_time(1.0)
+    assert [fake.closed for fake in made] == [True, True]
     assert hearer.heard == []
 
 
