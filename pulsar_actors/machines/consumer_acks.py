@@ -6,8 +6,9 @@ receipt no longer than the operation timeout; the error then names the last fail
 never made, so the acknowledgement timeout of its message starts again.
 
 Acknowledgements without a binding wait for the next one. They are also held during a seek: one that came after SEEK
-would acknowledge messages after the new position. Acknowledgements of corrupt entries are sent at once, even then. They
-have no caller that waits, and request no receipt.
+would acknowledge messages after the new position. If the connection ends before the answer, nobody knows whether they
+would, so they fail: messages that come again are better than messages that never come. Acknowledgements of corrupt
+entries are sent at once, even during a seek. They have no caller that waits, and request no receipt.
 
 A topic that is not persistent keeps no acknowledgements, so an acknowledgement there completes at once.
 
@@ -44,6 +45,7 @@ from pulsar_actors.machines.consumer_events import (
     Ended,
     FlushAcks,
     RedeliveryDue,
+    SeekInDoubt,
     SeekRefused,
     SeekSent,
     SendConsumerCommand,
@@ -112,6 +114,7 @@ ROWS: Final = (
     Row(Unbound,                  WITH_BINDING,       UNBOUND,  None,         "keep_unanswered"),
     Row(SeekSent,                 SENDING,            HELD,     None,         "send_all"),
     Row(SeekRefused,              HELD,               SENDING,  None,         "send_later"),
+    Row(SeekInDoubt,              (UNBOUND, HELD),    INTERNAL, None,         "drop_in_doubt"),
     Row(AcksVoided,               HELD,               SENDING,  None,         "end_void"),
     Row(AcksVoided,               UNBOUND,            INTERNAL, None,         "end_void"),
 
@@ -144,7 +147,7 @@ CHART: Final = Chart(
     ignores=IGNORES,
     inner=(
         AcknowledgeUnneeded, AcknowledgeHandedOut, AcknowledgeCorrupt, FlushAcks, Bound, Unbound, SeekSent, SeekRefused,
-        AcksVoided, Closing, Ended,
+        SeekInDoubt, AcksVoided, Closing, Ended,
     ),
 )  # fmt: skip
 
@@ -306,6 +309,11 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Send the acknowledgements that were held for the seek with the next group, those of transactions now."""
         return [*self._send_later(), *self._send_held_in_transactions()]
 
+    def drop_in_doubt(self, event: SeekInDoubt, now: float) -> Effects:
+        """Drop the acknowledgements from before the answer, as it is not known what they would acknowledge now."""
+        lost = ConnectionLost(f"a seek may have moved the subscription: {event.reason}")
+        return self._fail_all(lost)
+
     def end_void(self, event: AcksVoided, now: float) -> Effects:
         """Complete the callers of acknowledgements from before the seek, which are void. After a move they fail."""
         void = (*self._tracker.sought(event.generation), *(ack.token for ack in self._transactional.take_held()))
@@ -317,9 +325,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     def fail_unanswered(self, event: Ended, now: float) -> Effects:
         """Fail the acknowledgements that have no answer. The broker may have done those that were sent."""
-        never_sent, sent = self._drop_all()
-        unconfirmed = unconfirmed_error(event.error, "the acknowledgement was sent, and has no receipt")
-        return [*self._end(never_sent, not_sent_error(event.error)), *self._end(sent, unconfirmed)]
+        return self._fail_all(event.error)
 
     def fail_after_end(self, event: Acknowledge, now: float) -> Effects:
         """Fail acknowledgements after the end."""
@@ -332,6 +338,11 @@ class ConsumerAcks(StateMachine, chart=CHART):
     def fail_in_transaction_after_end(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Fail an acknowledgement after the end."""
         return [AcksSettled((event.ack.token,), self._handler.ending)]
+
+    def _fail_all(self, error: PulsarException) -> Effects:
+        never_sent, sent = self._drop_all()
+        unconfirmed = unconfirmed_error(error, "the acknowledgement was sent, and has no receipt")
+        return [*self._end(never_sent, not_sent_error(error)), *self._end(sent, unconfirmed)]
 
     def _drop_all(self) -> DroppedAcks:
         never_sent, sent = self._tracker.drop_all()

@@ -216,6 +216,12 @@ class SeekRefused(NamedTuple):
     """The broker has refused the seek. The position is unchanged."""
 
 
+class SeekInDoubt(NamedTuple):
+    """The connection ended before the answer to the seek: the position may have moved."""
+
+    reason: str
+
+
 class Sought(NamedTuple):
     """The broker has moved the subscription to this target."""
 

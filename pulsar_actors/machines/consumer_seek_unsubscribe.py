@@ -3,7 +3,8 @@
 For a seek in a persistent topic, a broker closes the consumer. The position for the next SUBSCRIBE depends on the
 success of the seek, so the answer is awaited first. The seek is done when the consumer is bound again. If the
 connection ends before the answer, the outcome of the seek is unknown. The call fails with an error that says so, and
-the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile.
+the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile. It drops
+what it has to acknowledge: the broker would take it for messages that the seek has brought back.
 
 An unsubscribe is handled in the same way, but a late answer still counts. The caller has been told by then that the
 outcome is unknown; the consumer ends, because without its subscription it would get no messages. It does not subscribe
@@ -53,6 +54,7 @@ from pulsar_actors.machines.consumer_events import (
     Seek,
     SeekAnswered,
     SeekFailed,
+    SeekInDoubt,
     SeekRefused,
     SeekSent,
     Sought,
@@ -127,7 +129,8 @@ ROWS: Final = (
     # A second call, a lost binding, and the end.
     Row(Seek,                AWAITED,            INTERNAL,           None,                     "refuse_second"),
     Row(Unsubscribe,         AWAITED,            INTERNAL,           None,                     "refuse_second"),
-    Row(Unbound,             SENT,               IDLE,               None,                     "fail_lost"),
+    Row(Unbound,             SEEKING,            IDLE,               None,                     "fail_lost_seek"),
+    Row(Unbound,             UNSUBSCRIBING,      IDLE,               None,                     "fail_lost"),
     Row(Unbound,             UNSUBSCRIBING_LATE, IDLE),
     Row(Closing,             QUEUED,             OVER,               "is_unsubscribed",        "complete_call"),
     Row(Closing,             QUEUED,             OVER,               None,                     "fail_unsent_at_end"),
@@ -303,6 +306,10 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
     def refuse_second(self, event: Seek | Unsubscribe, now: float) -> Effects:
         """Fail a call while another runs."""
         return [Fail(event.token, InvalidArgument(f"a running {self._running.name} has to end first: wait for it"))]
+
+    def fail_lost_seek(self, event: Unbound, now: float) -> Effects:
+        """Fail the seek with an unknown outcome, and go on without the acknowledgements from before it."""
+        return [*self._acks.handle(SeekInDoubt(event.reason), now), *self.fail_lost(event, now)]
 
     def fail_lost(self, event: Unbound, now: float) -> Effects:
         """Fail the call with an unknown outcome, and go on."""

@@ -11,7 +11,8 @@ from pulsar_actors.exceptions import (
     PulsarException,
     Timeout,
 )
-from pulsar_actors.machines.connection_handler_events import Close, Detached, EndAtOnce, RetryDue
+from pulsar_actors.machines.connection_handler_events import BrokerClosed, Close, Detached, EndAtOnce, RetryDue
+from pulsar_actors.machines.consumer import State
 from pulsar_actors.machines.consumer_events import (
     Acknowledge,
     AcknowledgeInTransaction,
@@ -37,7 +38,7 @@ from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandRedeliverUnacknowledgedMessages
 from pulsar_actors.wire.transaction_id import TransactionId
-from tests.support.consumer_bench import LOST, Subscriber, acknowledge, incoming, plain, ready
+from tests.support.consumer_bench import CLOSE, LOST, Subscriber, acknowledge, incoming, plain, ready
 
 NO = BrokerRefusal("MetadataError", "no")
 
@@ -304,6 +305,25 @@ def test_during_a_seek_one_waits_and_is_void_once_the_seek_succeeds() -> None:
     assert driven.did(AskToAckInTransaction) == []
     driven.tell(SeekAnswered(driven.attempt))
     assert settled(driven) == [(("a",), None)]
+
+
+@pytest.mark.parametrize("has_closed", [False, True])
+def test_after_a_seek_that_may_have_taken_effect_what_was_held_is_not_sent(*, has_closed: bool) -> None:
+    driven = ready(receipts=True)
+    before = driven.generation
+    driven.tell(Acknowledge(before, (MessageId(1, 0),), ("sent",)), Seek("seek", MessageId(1, 0)))
+    driven.tell(Acknowledge(before, (MessageId(1, 1),), ("held",)), in_transaction(driven, MessageId(1, 2)))
+    if has_closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(Detached(1, LOST))
+    ended = {token: type(each.error) for each in driven.did(AcksSettled) for token in each.tokens}
+    assert ended == {"sent": ConnectionLost, "held": ConnectError, "a": ConnectError}
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert driven.machine.state is State.READY
+    driven.tell(AcksDue())
+    assert driven.did(AskToAck) == driven.did(AskToAckInTransaction) == []
+    assert driven.said(CommandAck) == []
 
 
 def test_after_a_seek_that_is_refused_one_is_sent() -> None:

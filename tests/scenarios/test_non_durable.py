@@ -1,6 +1,8 @@
 """A subscription that is not durable misses and repeats nothing while its consumer is there, whatever goes wrong.
 
 It begins with the first message, or with what is published after `subscribe` has returned. It ends with its consumer.
+A Failover one stays while the broker has not noticed that a connection is lost, so the consumer's next connection finds
+it as it was: what has not been acknowledged comes again.
 """
 
 from pulsar_actors.client.consumer import Consumer
@@ -71,6 +73,8 @@ class Passing:
             assert scene.world.block(self._is_gone, UNNOTICED) or not scene.is_calm, "it outlives its consumer"
 
     def _check(self, got: list[Place], position: InitialPosition, at_first: list[Place]) -> None:
+        if self.kind is ConsumerType.Failover:
+            got = list(dict.fromkeys(got))
         expected = [place for place in self._places() if got and (got[0] <= place <= got[-1])]
         assert got == expected, f"came {got}, where {expected} are stored"
         if position is InitialPosition.Earliest:
@@ -93,4 +97,4 @@ def passing(scene: Scene) -> None:
 
 
 def test_a_subscription_that_is_not_durable_misses_and_repeats_nothing() -> None:
-    play(40, passing, deduplication=True)
+    play(40, passing, once_failed=(150_000_080,), deduplication=True)
