@@ -60,7 +60,7 @@ class Transaction:
         try:
             await self.abort()
         except PulsarException as failure:  # the error of the block says more
-            LOG.warning("%r could not be aborted, and is when its timeout is over: %s", self, failure)
+            LOG.warning("%r could not be aborted: %s", self, failure)
 
     def __repr__(self) -> str:
         return f"<Transaction {self.txn_id} {self.state.name}>"

@@ -7,6 +7,7 @@ has none.
 
 from concurrent.futures import Future
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -103,8 +104,9 @@ class TransactionOpener:
         longest = max(settings.first_backoff, min(settings.longest_backoff, LONGEST_BACKOFF))
         backoff = Backoff(registration.loop.chance, settings.first_backoff, longest)
         machine = CoordinatorHandler(coordinator, backoff, settings.operation_timeout)
+        new_backoff = partial(settings.backoff, registration.loop)
         actor = TransactionCoordinatorActor(
-            *(registration, machine, coordinator, settings.operation_timeout, context.pending_calls),
+            *(registration, machine, coordinator, settings.operation_timeout, new_backoff, context.pending_calls),
             subscription_acks=self._subscription_acks,
             interleaving=context.engine.interleaving,
         )

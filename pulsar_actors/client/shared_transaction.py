@@ -2,7 +2,8 @@
 
 One client opens it, and the others join it by its id. Each of them leaves it when its own part is done, so that the one
 that ends it can know from the others that nothing is missing. One that has no end here, because the client closes or
-nobody refers to it any more, is left to the others. The coordinator aborts it after its timeout, like any other.
+nobody refers to it any more, is left to the others. The coordinator aborts it after its timeout, like any other. The
+client that has opened it asks for that, unless it has left it: the others do not know when it was opened.
 """
 
 from datetime import timedelta

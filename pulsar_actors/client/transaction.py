@@ -18,7 +18,7 @@ from pulsar_actors.client.send_callbacks import NO_MESSAGE_ID, SendCallback, Sen
 from pulsar_actors.exceptions import InvalidArgument, OperationNotSupported, PulsarException
 from pulsar_actors.machines.state_machine import StateMachine
 from pulsar_actors.machines.transaction import State
-from pulsar_actors.machines.transaction_events import Abort, CloseTransaction, Commit, Leave
+from pulsar_actors.machines.transaction_events import Abort, Commit, ForgetTransaction, Leave
 from pulsar_actors.runtime.actor import ActorRef, tell
 from pulsar_actors.runtime.engine import Engine
 from pulsar_actors.runtime.future import PendingCalls, SlimFuture
@@ -58,6 +58,7 @@ _PUBLIC_STATES: Final = MappingProxyType(
         State.LEAVE_SETTLING: TransactionState.OPEN,  # it goes on in another client
         State.LEFT: TransactionState.OPEN,
         State.TIMED_OUT: TransactionState.TIME_OUT,
+        State.EXPIRED: TransactionState.TIME_OUT,
         State.FAILED: TransactionState.ERROR,
     }
 )
@@ -148,7 +149,7 @@ class Transaction:
         try:
             self.abort()
         except PulsarException as failure:  # the error of the block says more
-            LOG.warning("%r could not be aborted, and is when its timeout is over: %s", self, failure)
+            LOG.warning("%r could not be aborted: %s", self, failure)
 
     def __repr__(self) -> str:
         return f"<Transaction {self.txn_id} {self.state.name}>"
@@ -159,7 +160,7 @@ class Transaction:
     def _end(self, how: Callable[[object], Commit | Abort | Leave]) -> SlimFuture[None]:
         self.is_ended = True
         done: SlimFuture[None] = self._pending_calls.track(SlimFuture())
-        tell(self._coordinator, TransactionCall(self._serial, how(done)))
+        tell(self._coordinator, TransactionCall(self._serial, how(done), self._machine))
         return done
 
 
@@ -233,4 +234,4 @@ def _end_abandoned(
         return
     if machine.state is State.OPEN:
         LOG.warning("the transaction %s was neither committed nor aborted, and is %s now", number, end)
-    tell(coordinator, TransactionCall(serial, CloseTransaction()))
+    tell(coordinator, TransactionCall(serial, ForgetTransaction()))

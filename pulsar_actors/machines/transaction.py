@@ -14,6 +14,11 @@ but not to the coordinator: it may have begun to commit, and goes on by itself. 
 never the other. Most errors tell no more than a missing answer does: the coordinator may have failed to write to its
 log, and try again. That no transactions are allowed, or not to us, is no end of this one either.
 
+The callers are told then, and END_TXN is repeated with the backoff of the client until the coordinator answers, or the
+client closes. A coordinator that has moved runs again only when a client connects to it: without the repeats, nobody
+might get what is behind the first message of the transaction. A caller who asks again joins a repeat that is under way,
+or is told of the answer that came meanwhile. Nothing has to refer to the transaction for that.
+
 The coordinator may also refuse END_TXN because of the status of the transaction. The same end may be under way already:
 one that was sent before, or that a coordinator goes on with after it has moved. Two of them race, and the loser is
 refused. So the status that the refusal names tells more than the refusal does: COMMITTED and ABORTED are the outcome,
@@ -24,10 +29,10 @@ A coordinator forgets a transaction that has ended. That it does not know one wh
 the commit has most probably succeeded: OutcomeUnknown says so. It is certain if the commit was decided before.
 
 The coordinator aborts a transaction that is open for longer than its timeout. Our timer starts after the coordinator's,
-and counts only until END_TXN is sent. When it ends, we ask for the abort as well, and wait for no answer. A coordinator
-that has moved runs again only when a client connects to it, and the clock of its broker may be set back. Until it ends
-the transaction, nobody gets what is behind its first message. But who joins a transaction does not know its timeout, so
-no client asks for the abort of one that is shared.
+and counts only until END_TXN is sent. When it ends, the callers are told, and we ask for the abort as well, until there
+is an answer: the coordinator may run nowhere, or the clock of its broker may be set back. But who joins a transaction
+does not know its timeout, so only the client that has opened a shared one asks for that. If another client commits it
+just then, the coordinator refuses the abort, and that is an answer, too.
 
 An abort of a transaction that the coordinator does not know, or is ending, has succeeded: we have sent no commit.
 
@@ -49,7 +54,8 @@ from pulsar_actors.exceptions import (
     TransactionNotFound,
 )
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
-from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.machines.state_machine import StartTimer, StateMachine
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.transaction_events import (
     Abort,
     AskToBegin,
@@ -66,6 +72,7 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    ForgetTransaction,
     FreeSubscriptions,
     Join,
     Leave,
@@ -73,6 +80,7 @@ from pulsar_actors.machines.transaction_events import (
     Register,
     Registered,
     RegistrationFailed,
+    RepeatEndDue,
     RewindConsumers,
     Settled,
     SettleWork,
@@ -92,21 +100,22 @@ class State(Enum):
     OPEN = "Messages and acknowledgements may be added."
     COMMIT_SETTLING = "To be committed: all sends and acknowledgements that have begun must end first."
     COMMITTING = "END_TXN with COMMIT is sent; the coordinator answers when the outcome can be seen everywhere."
-    COMMIT_UNANSWERED = "The commit has no answer: the outcome is not known, and commit() may be called again."
+    COMMIT_UNANSWERED = "The commit has no answer: the outcome is not known, and END_TXN is repeated after a pause."
     ABORT_SETTLING = "To be aborted: all sends and acknowledgements that have begun must end first."
     ABORTING = "END_TXN with ABORT is sent, because of abort() or of a failure."
-    ABORT_UNANSWERED = "The abort has no answer, and abort() may be called again."
+    ABORT_UNANSWERED = "The abort has no answer, and END_TXN is repeated after a pause."
     COMMITTED = "Committed."
     ABORTED = "Aborted."
     LEAVE_SETTLING = "To be left: all sends and acknowledgements that have begun must end first."
     LEFT = "Left: it goes on in another client."
-    TIMED_OUT = "It was open for longer than its timeout, for which the coordinator aborts it."
+    TIMED_OUT = "It was open for longer than its timeout: END_TXN with ABORT is sent until it is answered."
+    EXPIRED = "It was open for longer than its timeout, for which the coordinator aborts it."
     FAILED = "Not opened, or ended by an error; after a commit the outcome may not be known."
 
 
 (
     OPENING, OPEN, COMMIT_SETTLING, COMMITTING, COMMIT_UNANSWERED, ABORT_SETTLING, ABORTING, ABORT_UNANSWERED,
-    COMMITTED, ABORTED, LEAVE_SETTLING, LEFT, TIMED_OUT, FAILED,
+    COMMITTED, ABORTED, LEAVE_SETTLING, LEFT, TIMED_OUT, EXPIRED, FAILED,
 ) = State  # fmt: skip
 
 SETTLING: Final = (COMMIT_SETTLING, ABORT_SETTLING, LEAVE_SETTLING)
@@ -116,7 +125,8 @@ FOR_COMMIT: Final = (COMMIT_SETTLING, COMMITTING)
 FOR_ABORT: Final = (ABORT_SETTLING, ABORTING)
 UNANSWERED: Final = (COMMIT_UNANSWERED, ABORT_UNANSWERED)
 END_SENT: Final = (COMMITTING, ABORTING)
-FINAL: Final = (COMMITTED, ABORTED, LEFT, TIMED_OUT, FAILED)
+FINAL: Final = (COMMITTED, ABORTED, LEFT, EXPIRED, FAILED)
+ENDED_HERE: Final = (TIMED_OUT, *FINAL)
 UNENDED: Final = (*TAKING, *END_SENT, *UNANSWERED)
 
 # fmt: off
@@ -125,14 +135,15 @@ ROWS: Final = (
     Row(Begin,                 OPENING,           INTERNAL,          None,            "ask_to_begin"),
     Row(Begun,                 OPENING,           OPEN,              None,            "hand_out"),
     Row(BeginFailed,           OPENING,           FAILED,            None,            "fail_opening"),
-    Row(Join,                  OPENING,           OPEN,              None,            "hand_out"),
+    Row(Join,                  OPENING,           OPEN,              None,            "take_part"),
 
     # Open.
     Row(Register,              TAKING,            INTERNAL,          None,            "ask_to_register"),
     Row(Registered,            UNENDED,             INTERNAL,          None,            "complete_registration"),
     Row(RegistrationFailed,    UNENDED,             INTERNAL,          None,            "fail_registration"),
-    Row(TransactionTimeoutDue, LEAVE_SETTLING,    TIMED_OUT,         None,            "time_out"),
-    Row(TransactionTimeoutDue, OURS_TO_END,       TIMED_OUT,         "is_shared",     "time_out"),
+    Row(TransactionTimeoutDue, LEAVE_SETTLING,    EXPIRED,           None,            "time_out"),
+    Row(TransactionTimeoutDue, OURS_TO_END,       EXPIRED,           "has_joined",    "time_out"),
+    Row(TransactionTimeoutDue, OURS_TO_END,       EXPIRED,           "is_closing",    "time_out_and_abort"),
     Row(TransactionTimeoutDue, OURS_TO_END,       TIMED_OUT,         None,            "time_out_and_abort"),
 
     # Commit.
@@ -161,39 +172,62 @@ ROWS: Final = (
     Row(Abort,                 ABORT_UNANSWERED,  ABORTING,          None,            "repeat_abort"),
     Row(Abort,                 FOR_ABORT,         INTERNAL,          None,            "join"),
 
+    # Without an answer: ask until there is one, though nobody waits.
+    Row(RepeatEndDue,          COMMIT_UNANSWERED, COMMITTING,        None,            "send_commit"),
+    Row(RepeatEndDue,          ABORT_UNANSWERED,  ABORTING,          None,            "send_abort"),
+    Row(RepeatEndDue,          TIMED_OUT,         INTERNAL,          None,            "send_abort"),
+    Row(EndAnswered,           TIMED_OUT,         EXPIRED,           None,            None),
+    Row(EndFailed,             TIMED_OUT,         EXPIRED,           "has_ended_there", None),
+    Row(EndFailed,             TIMED_OUT,         INTERNAL,          None,            "repeat_later"),
+    Row(Commit,                COMMITTED,         INTERNAL,          "was_unanswered", "tell_of_success"),
+    Row(Abort,                 ABORTED,           INTERNAL,          "was_unanswered", "tell_of_success"),
+    Row(Commit,                FAILED,            INTERNAL,          "was_unanswered", "tell_of_error"),
+    Row(Abort,                 FAILED,            INTERNAL,          "was_unanswered", "tell_of_error"),
+
     # Leave a shared one.
     Row(Leave,                 OPEN,              LEAVE_SETTLING,    None,            "settle"),
     Row(Settled,               LEAVE_SETTLING,    LEFT,              "has_failed",    "fail_leave"),
     Row(Settled,               LEAVE_SETTLING,    LEFT,              None,            "complete_leave"),
 
     # Too late.
-    Row(Commit,                (*FOR_ABORT, ABORT_UNANSWERED, LEAVE_SETTLING, *FINAL),   INTERNAL, None, "refuse"),
-    Row(Abort,                 (*FOR_COMMIT, COMMIT_UNANSWERED, LEAVE_SETTLING, *FINAL), INTERNAL, None, "refuse"),
-    Row(Leave,                 (*SETTLING, *END_SENT, *UNANSWERED, *FINAL), INTERNAL, None,            "refuse"),
-    Row(Register,              (*END_SENT, *UNANSWERED, *FINAL),           INTERNAL, None, "refuse_registration"),
+    Row(Commit,                (*FOR_ABORT, ABORT_UNANSWERED, LEAVE_SETTLING, *ENDED_HERE),   INTERNAL, None, "refuse"),
+    Row(Abort,                 (*FOR_COMMIT, COMMIT_UNANSWERED, LEAVE_SETTLING, *ENDED_HERE), INTERNAL, None, "refuse"),
+    Row(Leave,                 (*SETTLING, *END_SENT, *UNANSWERED, *ENDED_HERE), INTERNAL, None,       "refuse"),
+    Row(Register,              (*END_SENT, *UNANSWERED, *ENDED_HERE),      INTERNAL, None, "refuse_registration"),
 
-    # Nobody will end it: the client closes, or nothing refers to the transaction any more.
+    # Nobody will end it: nothing refers to the transaction any more, or the client closes.
+    Row(ForgetTransaction,     OPEN,              LEAVE_SETTLING,    "is_shared",     "settle_and_leave"),
+    Row(ForgetTransaction,     OPEN,              ABORT_SETTLING,    None,            "settle_and_abort"),
+    Row(ForgetTransaction,     (*SETTLING, *END_SENT), INTERNAL,     None,            "note_forgotten"),
     Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
     Row(CloseTransaction,      OPEN,              LEAVE_SETTLING,    "is_shared",     "settle_and_leave"),
     Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle_and_close"),
-    Row(CloseTransaction,      (*SETTLING, *END_SENT), INTERNAL,     None,            "note_close"),
+    Row(CloseTransaction,      SETTLING,          INTERNAL,          None,            "note_close"),
+    Row(CloseTransaction,      END_SENT,          FAILED,            "nobody_waits",  "give_up_unanswered"),
+    Row(CloseTransaction,      END_SENT,          INTERNAL,          None,            "note_close"),
     Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
+    Row(CloseTransaction,      TIMED_OUT,         EXPIRED,           None,            None),
     Row(EndTransaction,        OPENING,           FAILED,            None,            "fail_opening"),
-    Row(EndTransaction,        COMMITTING,        FAILED,            None,            "end_committing"),
-    Row(EndTransaction,        (*TAKING, ABORTING, *UNANSWERED), FAILED, None,        "end_at_once"),
+    Row(EndTransaction,        (COMMITTING, COMMIT_UNANSWERED), FAILED, None,         "end_committing"),
+    Row(EndTransaction,        (*TAKING, ABORTING, ABORT_UNANSWERED), FAILED, None,   "end_at_once"),
+    Row(EndTransaction,        TIMED_OUT,         EXPIRED,           None,            None),
 )
 
 IGNORES: Final = (
-    Ignore((Begun, BeginFailed),             (*UNENDED, *FINAL)),
-    Ignore((Registered, RegistrationFailed), (OPENING, *FINAL)),
-    Ignore(TransactionTimeoutDue,            (OPENING, *END_SENT, *UNANSWERED, *FINAL)),
-    Ignore(Settled,                          FINAL),
+    Ignore((Begun, BeginFailed),             (*UNENDED, *ENDED_HERE)),
+    Ignore((Registered, RegistrationFailed), (OPENING, *ENDED_HERE)),
+    Ignore(TransactionTimeoutDue,            (OPENING, *END_SENT, *UNANSWERED, *ENDED_HERE)),
+    Ignore(RepeatEndDue,                     (OPENING, *TAKING, *END_SENT, *FINAL)),
+    Ignore(Settled,                          ENDED_HERE),
     Ignore((EndAnswered, EndFailed),         (OPENING, *TAKING, *UNANSWERED, *FINAL)),
+    Ignore(ForgetTransaction,                (*UNANSWERED, *ENDED_HERE)),
     Ignore((CloseTransaction, EndTransaction), FINAL),
 )
 # fmt: on
 
-OURS: Final = (Begin, Join, Register, Commit, Abort, Leave, Settled, CloseTransaction, EndTransaction)
+OURS: Final = (
+    Begin, Join, Register, Commit, Abort, Leave, Settled, ForgetTransaction, CloseTransaction, EndTransaction,
+)  # fmt: skip
 
 CHART: Final = Chart("transaction", states=State, initial=OPENING, final=FINAL, ours=OURS, rows=ROWS, ignores=IGNORES)
 
@@ -201,6 +235,9 @@ CHART: Final = Chart("transaction", states=State, initial=OPENING, final=FINAL, 
 COMMITS: Final = ("COMMITTING", "COMMITTED")
 ABORTS: Final = ("ABORTING", "ABORTED")
 """Names that a coordinator gives to the status of a transaction; no other status follows on the last."""
+
+UNDECIDED: Final = ("OPEN", "ABORTING")
+"""The status of a transaction whose abort is to be asked for still."""
 
 _STATUS: Final = re.compile(r" but it is in (\w+) status")
 """Only the text of a refusal tells the status."""
@@ -213,20 +250,13 @@ class TransactionMachine(StateMachine, chart=CHART):
     """The guards and actions of the chart, in its order."""
 
     __slots__ = (
-        "_callers",
-        "_closing",
-        "_commits_sent",
-        "_coordinator",
-        "_decided",
-        "_failure",
-        "_operation_timeout",
-        "_registrations",
-        "_shared",
-        "id",
-        "timeout",
-    )
+        "_backoff", "_callers", "_closing", "_commits_sent", "_coordinator", "_decided", "_failure", "_forgotten",
+        "_joined", "_operation_timeout", "_registrations", "_shared", "_told", "_unanswered", "id", "timeout",
+    )  # fmt: skip
 
-    def __init__(self, coordinator: int, timeout: float, operation_timeout: float, *, shared: bool = False) -> None:
+    def __init__(
+        self, coordinator: int, timeout: float, operation_timeout: float, backoff: Backoff, *, shared: bool = False
+    ) -> None:
         super().__init__()
         self.id: TransactionId | None = None
         self.timeout = timeout
@@ -236,9 +266,14 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._callers: list[object] = []  # of commit or abort
         self._commits_sent = 0
         self._decided = False  # the coordinator has said that it ends the transaction as we want
+        self._backoff = backoff
+        self._unanswered = False  # callers were told that END_TXN had no answer
         self._closing = False
+        self._forgotten = False  # nothing refers to it
         self._shared = shared
+        self._joined = False
         self._failure: PulsarException | None = None  # for which a commit is aborted
+        self._told: PulsarException = AlreadyClosed("the client is closed")  # to callers who ask again, if it failed
 
     def ask_to_begin(self, event: Begin, now: float) -> Effects:
         """Send NEW_TXN."""
@@ -248,6 +283,11 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Hand the transaction out, and start its timeout."""
         self.id = event.transaction
         return [TransactionOpened(event.transaction), self.timers.start(TransactionTimeoutDue, self.timeout)]
+
+    def take_part(self, event: Join, now: float) -> Effects:
+        """Hand out what another client has opened."""
+        self._joined = True
+        return self.hand_out(event, now)
 
     def fail_opening(self, event: BeginFailed | EndTransaction, now: float) -> Effects:
         """Fail the call."""
@@ -276,6 +316,10 @@ class TransactionMachine(StateMachine, chart=CHART):
         error = _not_open(f"{what}, and is aborted")
         return [*self._over(error), DropWork(error), RewindConsumers(self._take_callers(), error)]
 
+    def has_joined(self, event: TransactionTimeoutDue, now: float) -> bool:
+        """Return whether another client has opened it, and knows its timeout."""
+        return self._joined
+
     def time_out_and_abort(self, event: TransactionTimeoutDue, now: float) -> Effects:
         """End in the same way, and ask for the abort, in case the coordinator's time does not pass."""
         return [*self.time_out(event, now), self._ask_to_end(commit=False)]
@@ -296,7 +340,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._failure = event.failure
         return [self._ask_to_end(commit=False)]
 
-    def send_commit(self, event: Settled, now: float) -> Effects:
+    def send_commit(self, event: Settled | RepeatEndDue, now: float) -> Effects:
         """Commit."""
         return [self._ask_to_end(commit=True)]
 
@@ -339,13 +383,14 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Fail the callers: it is not committed."""
         return self._rewind(event.error)
 
-    def is_closing(self, event: EndFailed, now: float) -> bool:
-        """Return whether nobody will ask again."""
+    def is_closing(self, event: TransactionTimeoutDue | EndFailed, now: float) -> bool:
+        """Return whether the client closes, and nothing is to be asked again."""
         return self._closing
 
     def leave_commit_open(self, event: EndFailed, now: float) -> Effects:
-        """Fail the callers, who may call `commit` again."""
-        return self._leave_open("; commit() may be called again", event.error)
+        """Fail the callers, who may call `commit` again, and repeat it."""
+        advice = "" if self._forgotten else "; commit() may be called again"
+        return [*self._leave_open(advice, event.error), self._repeat_later()]
 
     def end_with_commit_open(self, event: EndFailed, now: float) -> Effects:
         """End. Nobody will call `commit` again."""
@@ -363,7 +408,7 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     # Abort.
 
-    def send_abort(self, event: Settled, now: float) -> Effects:
+    def send_abort(self, event: Settled | RepeatEndDue, now: float) -> Effects:
         """Abort."""
         return [self._ask_to_end(commit=False)]
 
@@ -384,8 +429,9 @@ class TransactionMachine(StateMachine, chart=CHART):
         return [*over, RewindConsumers(self._take_callers(), self._operation_failed())]
 
     def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
-        """Fail the callers, who may call `abort` again. Otherwise the coordinator aborts it after its timeout."""
-        return [RewindConsumers(self._take_callers(), self._operation_failed() or event.error)]
+        """Fail the callers, who may call `abort` again, and repeat it."""
+        told = RewindConsumers(self._take_callers(), self._operation_failed() or event.error)
+        return [told, self._repeat_later()]
 
     def end_with_abort_open(self, event: EndFailed, now: float) -> Effects:
         """End. Nobody will call `abort` again."""
@@ -396,6 +442,30 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Abort again."""
         self._callers.append(event.token)
         return [self._ask_to_end(commit=False)]
+
+    # Without an answer.
+
+    def has_ended_there(self, event: EndFailed, now: float) -> bool:
+        """Return whether the coordinator has ended it, or another client commits it. ABORTING may not go on there."""
+        if isinstance(event.error, InvalidTxnStatusError):
+            return _status_there(event.error) not in UNDECIDED
+        return isinstance(event.error, TransactionNotFound)
+
+    def repeat_later(self, event: EndFailed, now: float) -> Effects:
+        """Ask again after a pause."""
+        return [self._repeat_later()]
+
+    def was_unanswered(self, event: Commit | Abort, now: float) -> bool:
+        """Return whether callers may have been told only that there was no answer."""
+        return self._unanswered
+
+    def tell_of_success(self, event: Commit | Abort, now: float) -> Effects:
+        """Complete a caller who asks again: it has ended so meanwhile."""
+        return [CallDone((event.token,))]
+
+    def tell_of_error(self, event: Commit | Abort, now: float) -> Effects:
+        """Fail a caller who asks again with what became known meanwhile."""
+        return [CallsFailed((event.token,), self._told)]
 
     # Leave.
 
@@ -427,17 +497,26 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Fail the call. If the coordinator opens the transaction, it is empty, and times out."""
         return [TransactionNotOpened(AlreadyClosed("the client is closed"))]
 
-    def is_shared(self, event: TransactionTimeoutDue | CloseTransaction, now: float) -> bool:
+    def is_shared(self, event: ForgetTransaction | CloseTransaction, now: float) -> bool:
         """Return whether other clients may work on it."""
         return self._shared
 
-    def settle_and_leave(self, event: CloseTransaction, now: float) -> Effects:
+    def settle_and_leave(self, event: ForgetTransaction | CloseTransaction, now: float) -> Effects:
         """Leave it to the other clients."""
-        self._closing = True
         return self._settle("left")
 
+    def settle_and_abort(self, event: ForgetTransaction, now: float) -> Effects:
+        """Abort, as if the user had called `abort`. Without an answer it is repeated."""
+        self._forgotten = True
+        return self._settle("aborted")
+
+    def note_forgotten(self, event: ForgetTransaction, now: float) -> Effects:
+        """Go on to the end."""
+        self._forgotten = True
+        return []
+
     def settle_and_close(self, event: CloseTransaction, now: float) -> Effects:
-        """Abort, as if the user had called `abort`."""
+        """Abort, as if the user had called `abort`, but ask once."""
         self._closing = True
         return self._settle("aborted")
 
@@ -446,12 +525,16 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._closing = True
         return []
 
+    def nobody_waits(self, event: CloseTransaction, now: float) -> bool:
+        """Return whether END_TXN was repeated only because it had no answer."""
+        return self._unanswered and not self._callers
+
     def give_up_unanswered(self, event: CloseTransaction, now: float) -> Effects:
         """End. The coordinator goes on by itself with what it was told, or aborts after the timeout."""
         return self._over(AlreadyClosed("the client is closed"))
 
     def end_committing(self, event: EndTransaction, now: float) -> Effects:
-        """End while END_TXN has no answer: it may be committed. All that had begun has ended before."""
+        """End while the commit has no answer: it may be committed. All that had begun has ended before."""
         return [*self._over(event.error), *self._leave_open("", event.error)]
 
     def end_at_once(self, event: EndTransaction, now: float) -> Effects:
@@ -471,6 +554,10 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._commits_sent += commit
         return AskToEnd(end_request(self.id, commit=commit), self._operation_timeout)
 
+    def _repeat_later(self) -> StartTimer:
+        self._unanswered = True
+        return self.timers.start(RepeatEndDue, self._backoff.next_delay())
+
     def _may_have_committed(self, event: EndFailed) -> bool:
         """Return whether an END_TXN before the one that has failed may have committed the transaction."""
         return self._commits_sent + event.repeated > 1
@@ -485,13 +572,16 @@ class TransactionMachine(StateMachine, chart=CHART):
         return [RefuseWork(error), FreeSubscriptions(), CallsFailed(waiting, error)]
 
     def _leave_open(self, advice: str, error: PulsarException) -> Effects:
-        what = f"the coordinator has not confirmed the commit, and may commit it yet{advice}"
-        return [CallsFailed(self._take_callers(), OutcomeUnknown(f"the transaction {self.id}: {what}: {error}"))]
+        what = f"the transaction {self.id}: the coordinator has not confirmed the commit, and may commit it yet"
+        self._told = OutcomeUnknown(f"{what}: {error}")
+        return [CallsFailed(self._take_callers(), OutcomeUnknown(f"{what}{advice}: {error}"))]
 
     def _fail(self, error: PulsarException) -> Effects:
+        self._told = error
         return [*self._over(error), CallsFailed(self._take_callers(), error)]
 
     def _rewind(self, error: PulsarException) -> Effects:
+        self._told = error
         return [*self._over(error), RewindConsumers(self._take_callers(), error)]
 
     def _operation_failed(self) -> TransactionHasOperationFailed | None:

@@ -53,8 +53,12 @@ class Settled(NamedTuple):
     failure: PulsarException | None
 
 
+class ForgetTransaction(NamedTuple):
+    """Nothing refers to the transaction any more, so nobody will end it: abort it."""
+
+
 class CloseTransaction(NamedTuple):
-    """Nobody will end the transaction: the client closes, or nothing refers to it. Abort it, and wait for no caller."""
+    """The client closes: abort the transaction, and repeat nothing."""
 
 
 class EndTransaction(NamedTuple):
@@ -107,6 +111,12 @@ class EndFailed(NamedTuple):
 
 class TransactionTimeoutDue(NamedTuple):
     """The timeout of the transaction is over: the coordinator aborts it by itself."""
+
+    generation: int
+
+
+class RepeatEndDue(NamedTuple):
+    """END_TXN had no answer: it is to be sent again."""
 
     generation: int
 

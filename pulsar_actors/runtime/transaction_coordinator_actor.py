@@ -39,6 +39,7 @@ from pulsar_actors.machines.lookup_events import LookupTarget
 from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.machines.producer_events import DropTransaction
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.machines.transaction import TransactionMachine
 from pulsar_actors.machines.transaction_coordinator import CoordinatorHandler
@@ -164,6 +165,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         machine: CoordinatorHandler,
         coordinator: int,
         operation_timeout: float,
+        new_backoff: Callable[[], Backoff],
         pending_calls: PendingCalls,
         interleaving: Interleaving = THREADS,
         subscription_acks: SubscriptionAcks | None = None,
@@ -173,6 +175,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self._registration = registration
         self._coordinator = coordinator
         self._operation_timeout = operation_timeout
+        self._new_backoff = new_backoff  # between the repeats of an END_TXN
         self._pending_calls = pending_calls
         self._interleaving = interleaving
         self._subscription_acks = subscription_acks
@@ -203,8 +206,11 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         """Take messages of callers, of lookups, of the connection and of the guardian."""
         current = self.machine.connection
         match message:
-            case TransactionCall(serial, event):
-                self._feed_transaction(serial, event)
+            case TransactionCall(serial, event, machine):
+                if machine is None or not machine.is_over:
+                    self._feed_transaction(serial, event)
+                else:
+                    self._handle(serial, _Transaction(f"transaction {serial} of {self}", machine, SlimFuture()), event)
             case NewTransaction():
                 self._begin(message)
             case RequestAnswered(request, answer):
@@ -262,7 +268,9 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
 
     def _begin(self, new: NewTransaction) -> None:
         self._serial += 1
-        machine = TransactionMachine(self._coordinator, new.timeout, self._operation_timeout, shared=new.shared)
+        machine = TransactionMachine(
+            *(self._coordinator, new.timeout, self._operation_timeout, self._new_backoff()), shared=new.shared
+        )
         name = f"transaction {self._serial} of {self}"
         self._transactions[self._serial] = _Transaction(name, machine, new.opened)
         self.feed(TransactionBegun())
@@ -346,19 +354,22 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def _feed_transaction(self, serial: int, event: Event) -> None:
         transaction = self._transactions.get(serial)
         if transaction is None:
-            if isinstance(event, (Register, Commit, Abort, Leave)):
+            if isinstance(event, Register):
                 ended = InvalidTxnStatusError("InvalidTxnStatus", "the transaction has ended already")
                 self._fail_calls((event.token,), ended)
             return
+        self._handle(serial, transaction, event)
+        if transaction.machine.is_over and self._transactions.pop(serial, None) is not None:
+            self._ended.append((transaction.name, transaction.machine.history))
+            self.feed(TransactionOver())
+
+    def _handle(self, serial: int, transaction: _Transaction, event: Event) -> None:
         for effect in self.handled(transaction.name, transaction.machine, event):
             if isinstance(effect, StartTimer):
                 self.later(effect.delay, self._transaction_timer_over, (serial, effect.event))
             else:
                 perform = self.TRANSACTION_PERFORMS[type(effect)]
                 perform(self, serial, transaction, effect)
-        if transaction.machine.is_over and self._transactions.pop(serial, None) is not None:
-            self._ended.append((transaction.name, transaction.machine.history))
-            self.feed(TransactionOver())
 
     def _transaction_timer_over(self, timer: tuple[int, Event]) -> None:
         serial, event = timer
@@ -376,7 +387,8 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def _ask_to_register(self, serial: int, _: _Transaction, effect: AskToRegister) -> None:
         self._ask_coordinator(serial, effect, partial(_registered_or_not, effect.token))
 
-    def _ask_to_end(self, serial: int, _: _Transaction, effect: AskToEnd) -> None:
+    def _ask_to_end(self, serial: int, transaction: _Transaction, effect: AskToEnd) -> None:
+        _work_of(transaction).let_go()
         self._ask_coordinator(serial, effect, _ended_or_not)
 
     def _opened(self, serial: int, transaction: _Transaction, effect: TransactionOpened) -> None:

@@ -16,11 +16,12 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from pulsar_actors.exceptions import PulsarException, SendManyFailed, TransactionConflict
+from pulsar_actors.machines.transaction import TransactionMachine
 from pulsar_actors.machines.transaction_events import (
     Abort,
-    CloseTransaction,
     Commit,
     EndTransaction,
+    ForgetTransaction,
     Leave,
     Register,
     Settled,
@@ -35,10 +36,14 @@ from pulsar_actors.wire.transaction_requests import add_partition_request, add_s
 
 
 class TransactionCall(NamedTuple):
-    """To the coordinator's actor: an event for the transaction with this serial number."""
+    """To the coordinator's actor: an event for the transaction with this serial number.
+
+    The actor has forgotten one that is over. A caller passes its machine, which still knows the outcome.
+    """
 
     serial: int
-    event: Register | Commit | Abort | Leave | Settled | CloseTransaction | EndTransaction
+    event: Register | Commit | Abort | Leave | Settled | ForgetTransaction | EndTransaction
+    machine: TransactionMachine | None = None
 
 
 _WAYS: Final = {False: "one by one", True: "cumulatively"}
@@ -161,6 +166,11 @@ class TransactionWork:
         """Let other transactions acknowledge as they want: this one is over."""
         self._is_over = True
         self._subscription_acks.forget(self.id)
+
+    def let_go(self) -> None:
+        """Forget who has sent and acknowledged: all of that has ended, and the end may be repeated for long."""
+        self.producers.clear()
+        self.consumers.clear()
 
     def refuse(self, error: PulsarException) -> None:
         """Refuse further work, for this reason from now on."""

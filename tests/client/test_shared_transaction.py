@@ -9,6 +9,7 @@ import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client.shared_transaction import SharedTransaction, join_transaction, open_shared_transaction
 from pulsar_actors.client.transaction import TransactionState
+from pulsar_actors.testing import Simulation
 from pulsar_actors.wire import PulsarApi_pb2 as pb
 
 TIMEOUT = timedelta(seconds=60)
@@ -56,6 +57,19 @@ def test_a_client_that_does_not_leave_a_transaction_leaves_it_to_the_others(brok
         assert visible(other, end) == [b"1"]
 
 
+def test_one_that_is_open_for_too_long_is_aborted_by_its_opener_though_its_coordinator_runs_nowhere() -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        transaction = open_shared_transaction(client, timedelta(seconds=5), 0)
+        join_transaction(client, transaction.txn_id, TIMEOUT)
+        producer, other = client.create_producer("t"), client.create_producer("t")
+        producer.send(b"hidden", transaction=transaction)
+        other.send(b"behind")
+        simulation.broker.call(lambda broker: [each.unload() for each in broker.cluster.coordinators])
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        assert reader.read_next(10_000).data() == b"behind"
+
+
 def test_a_transaction_of_which_a_part_failed_is_left_with_an_error(broker: EmbeddedBroker) -> None:
     with pulsar.Client(broker.service_url) as client:
         producer = client.create_producer("part")
@@ -72,7 +86,7 @@ def test_nothing_is_sent_in_a_transaction_that_is_left(broker: EmbeddedBroker) -
             pass
         with pytest.raises(pulsar.InvalidTxnStatusError, match="is left"):
             client.create_producer("late").send(b"1", transaction=transaction)
-        with pytest.raises(pulsar.InvalidTxnStatusError, match="has ended already"):
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="is LEFT, and cannot be left"):
             transaction.leave()
 
 

@@ -563,6 +563,102 @@ def test_a_transaction_that_is_open_for_too_long_ends_though_its_coordinator_has
         assert transaction.state is pulsar.TransactionState.TIME_OUT
 
 
+def commit_without_answer(transaction: pulsar.Transaction) -> None:
+    with pytest.raises(pulsar.OutcomeUnknown, match="called again"):
+        transaction.commit()
+
+
+def abort_without_answer(transaction: pulsar.Transaction) -> None:
+    with pytest.raises(pulsar.Timeout):
+        transaction.abort()
+
+
+@pytest.mark.parametrize(
+    ("end", "read", "state"),
+    [
+        pytest.param(commit_without_answer, [b"hidden", b"behind"], pulsar.TransactionState.COMMITTED, id="commit"),
+        pytest.param(abort_without_answer, [b"behind"], pulsar.TransactionState.ABORTED, id="abort"),
+        pytest.param(lambda _: None, [b"behind"], pulsar.TransactionState.TIME_OUT, id="timeout"),
+    ],
+)
+def test_an_end_that_was_lost_is_repeated_though_its_coordinator_has_moved_and_runs_nowhere(
+    end: Callable[[pulsar.Transaction], None], read: list[bytes], state: pulsar.TransactionState
+) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        producer, other = client.create_producer("t"), client.create_producer("t")
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        transaction = client.new_transaction()
+        producer.send(b"hidden", transaction=transaction)
+        other.send(b"behind")
+        simulation.broker.faults.on(CommandEndTxn).drop()
+        end(transaction)
+        simulation.broker.call(lambda broker: [each.unload() for each in broker.cluster.coordinators])
+        assert [reader.read_next(200_000).data() for _ in read] == read
+        simulation.sleep(1.0)
+        assert transaction.state is state
+        assert transactions_of(client) == []
+
+
+def test_who_commits_again_is_told_of_the_answer_that_came_meanwhile() -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        transaction = client.new_transaction()
+        simulation.broker.faults.on(CommandEndTxn).drop()
+        commit_without_answer(transaction)
+        simulation.sleep(60.0)
+        transaction.commit()
+        transaction.commit()
+        with pytest.raises(pulsar.InvalidTxnStatusError, match="is COMMITTED, and cannot be aborted"):
+            transaction.abort()
+
+
+def test_a_forgotten_transaction_is_aborted_though_the_first_request_was_lost() -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        transaction = client.new_transaction(timedelta(days=1))
+        client.create_producer("t").send(b"hidden", transaction=transaction)
+        client.create_producer("t").send(b"behind")
+        lost = simulation.broker.faults.on(CommandEndTxn).drop()
+        del transaction
+        gc.collect()
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        assert reader.read_next(60_000).data() == b"behind"
+        assert lost.happened == 1
+
+
+def test_an_end_is_repeated_after_growing_pauses_until_the_client_closes_and_the_close_does_not_wait() -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        transactions = [client.new_transaction(timedelta(seconds=10)) for _ in range(3)]
+        lost = simulation.broker.faults.on(CommandEndTxn, times=None).drop()
+        commit_without_answer(transactions[0])
+        simulation.sleep(600.0)
+        asked = lost.happened
+        assert 15 < asked < 45
+        began = simulation.now
+        client.close()
+        assert simulation.now - began < 1.0
+        simulation.sleep(600.0)
+        assert lost.happened == asked
+
+
+def test_a_client_that_is_forgotten_while_an_end_is_repeated_is_collected(broker: EmbeddedBroker) -> None:
+    def program() -> "weakref.ref[pulsar.Client]":
+        client = pulsar.Client(broker.service_url, operation_timeout_seconds=1)
+        consumer = client.subscribe("repeated", "s")
+        client.create_producer("repeated").send(b"1")
+        transaction = client.new_transaction()
+        consumer.acknowledge(consumer.receive(10_000), transaction=transaction)
+        abort_without_answer(transaction)
+        return weakref.ref(client)
+
+    lost = broker.faults.on(CommandEndTxn, times=None).drop()
+    forgotten = program()
+    until(lambda: (gc.collect(), forgotten() is None)[1], "the end of the client")
+    lost.remove()
+
+
 @pytest.mark.parametrize("closes", ["producer", "client"])
 def test_a_close_sends_messages_whose_topic_is_being_registered(
     broker: EmbeddedBroker, any_topic: str, closes: str

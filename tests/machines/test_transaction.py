@@ -16,6 +16,7 @@ from pulsar_actors.exceptions import (
     TransactionNotFound,
     UnknownError,
 )
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.transaction import State, TransactionMachine
 from pulsar_actors.machines.transaction_events import (
     Abort,
@@ -31,10 +32,12 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    ForgetTransaction,
     FreeSubscriptions,
     Join,
     RefuseWork,
     Register,
+    RepeatEndDue,
     RewindConsumers,
     Settled,
     SettleWork,
@@ -53,7 +56,7 @@ COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT
 
 
 def transaction(*events: Any) -> Driven:
-    return Driven(TransactionMachine(0, 60.0, 30.0), Begin(), *events)
+    return Driven(TransactionMachine(0, 60.0, 30.0, Backoff(lambda: 0.0, 1.0, 4.0)), Begin(), *events)
 
 
 def opened(*events: Any) -> Driven:
@@ -317,17 +320,120 @@ def test_after_its_timeout_nothing_of_it_is_sent() -> None:
     assert "is TIMED_OUT, and cannot be committed" in str(failure(driven))
 
 
-def test_after_its_timeout_the_coordinator_is_asked_for_the_abort_and_nobody_waits_for_the_answer() -> None:
+def asked_again(driven: Driven) -> Any:
+    """Let the pause be over, and return what the coordinator is asked for."""
+    driven.fire(RepeatEndDue)
+    (ask,) = driven.did(AskToEnd)
+    return ask.command.txn_action
+
+
+def test_after_its_timeout_the_coordinator_is_asked_for_the_abort_until_it_answers_and_nobody_waits_for_that() -> None:
     driven = opened(Commit("caller"))
     driven.fire(TransactionTimeoutDue)
     (ask,) = driven.did(AskToEnd)
-    assert (ask.command.txn_action, driven.machine.is_over) == (ABORT, True)
+    assert ask.command.txn_action == ABORT
     assert "open for longer than its timeout" in str(failure(driven))
-    assert driven.tell(EndFailed(NO_ANSWER, repeated=False)) == []
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    assert (asked_again(driven), driven.machine.state) == (ABORT, State.TIMED_OUT)
+    driven.tell(EndAnswered())
+    assert driven.machine.state is State.EXPIRED
 
 
-def test_a_shared_transaction_is_aborted_by_the_coordinator_only() -> None:
-    driven = Driven(TransactionMachine(0, 60.0, 30.0, shared=True), Join(ID))
+@pytest.mark.parametrize(
+    ("refusal", "is_answer"),
+    [
+        (NOT_THERE, True),
+        (status("ABORTED"), True),
+        (status("COMMITTING"), True),  # by another client that shares it
+        (status("COMMITTED"), True),
+        (status("ABORTING"), False),
+        (status("OPEN"), False),
+        (BrokerPersistenceError("PersistenceError", "the log could not be written"), False),
+    ],
+)
+def test_the_abort_of_one_that_has_timed_out_is_repeated_until_its_coordinator_has_ended_it(
+    refusal: Any, *, is_answer: bool
+) -> None:
+    driven = opened()
+    driven.fire(TransactionTimeoutDue)
+    driven.tell(EndFailed(refusal, repeated=False))
+    assert driven.machine.is_over == is_answer
+    assert is_answer or asked_again(driven) == ABORT
+
+
+@pytest.mark.parametrize(("begin", "call", "action"), [(committing, Commit, COMMIT), (aborting, Abort, ABORT)])
+def test_an_end_without_an_answer_is_repeated_after_growing_pauses_and_who_asks_again_is_told_the_outcome(
+    begin: Any, call: Any, action: Any
+) -> None:
+    driven = begin()
+    for pause in (1.0, 2.0, 4.0, 4.0):
+        driven.tell(EndFailed(NO_ANSWER, repeated=False))
+        assert driven.timers[RepeatEndDue].delay == pause
+        assert asked_again(driven) == action
+    driven.tell(EndAnswered())
+    assert driven.machine.is_over
+    assert driven.tell(call("again")) == [CallDone(("again",))]
+
+
+def test_who_asks_again_while_an_end_is_repeated_waits_for_that() -> None:
+    driven = committing()
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    driven.fire(RepeatEndDue)
+    assert driven.tell(Commit("again")) == []
+    driven.tell(EndAnswered())
+    assert driven.did(CallDone) == [CallDone(("again",))]
+
+
+@pytest.mark.parametrize(
+    ("begin", "call", "refusal"), [(committing, Commit, status("ABORTED")), (aborting, Abort, status("COMMITTED"))]
+)
+def test_who_asks_again_is_told_that_a_repeated_end_was_refused(begin: Any, call: Any, refusal: Any) -> None:
+    driven = begin()
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    driven.fire(RepeatEndDue)
+    driven.tell(EndFailed(refusal, repeated=False))
+    assert driven.tell(call("again")) == [CallsFailed(("again",), refusal)]
+
+
+def test_who_asks_again_when_the_answer_was_none_and_the_client_has_closed_does_not_know_the_outcome() -> None:
+    driven = committing()
+    driven.tell(EndFailed(NO_ANSWER, repeated=False), CloseTransaction(), Commit("again"))
+    assert isinstance(failure(driven), OutcomeUnknown)
+    assert "called again" not in str(failure(driven))
+
+
+@pytest.mark.parametrize("begin", [committing, aborting])
+def test_a_close_waits_for_an_end_and_not_for_one_that_is_only_repeated(begin: Any) -> None:
+    driven = begin()
+    driven.tell(CloseTransaction())
+    assert not driven.machine.is_over
+    driven = begin()
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    driven.fire(RepeatEndDue)
+    driven.tell(CloseTransaction())
+    assert driven.machine.is_over
+    driven = opened()
+    driven.fire(TransactionTimeoutDue)
+    driven.tell(CloseTransaction())
+    assert driven.machine.is_over
+
+
+def test_the_abort_of_a_forgotten_transaction_is_repeated() -> None:
+    driven = opened(ForgetTransaction(), Settled(None), EndFailed(NO_ANSWER, repeated=False))
+    assert asked_again(driven) == ABORT
+    driven.tell(ForgetTransaction(), EndAnswered())
+    assert driven.machine.state is State.ABORTED
+
+
+def test_a_shared_transaction_whose_timeout_is_over_is_aborted_by_the_client_that_has_opened_it() -> None:
+    driven = Driven(TransactionMachine(0, 60.0, 30.0, Backoff(lambda: 0.0), shared=True), Begin(), Begun(ID))
+    driven.fire(TransactionTimeoutDue)
+    (ask,) = driven.did(AskToEnd)
+    assert ask.command.txn_action == ABORT
+
+
+def test_a_shared_transaction_is_not_aborted_by_who_has_joined_it_and_does_not_know_its_timeout() -> None:
+    driven = Driven(TransactionMachine(0, 60.0, 30.0, Backoff(lambda: 0.0, 1.0, 4.0), shared=True), Join(ID))
     driven.fire(TransactionTimeoutDue)
     assert driven.did(AskToEnd) == []
     assert driven.machine.is_over

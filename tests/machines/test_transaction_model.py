@@ -28,6 +28,7 @@ from pulsar_actors.exceptions import (
 )
 from pulsar_actors.machines.chart import INTERNAL
 from pulsar_actors.machines.state_machine import StartTimer
+from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.transaction import CHART, State, TransactionMachine
 from pulsar_actors.machines.transaction_events import (
     Abort,
@@ -45,6 +46,7 @@ from pulsar_actors.machines.transaction_events import (
     EndAnswered,
     EndFailed,
     EndTransaction,
+    ForgetTransaction,
     FreeSubscriptions,
     Join,
     Leave,
@@ -52,6 +54,7 @@ from pulsar_actors.machines.transaction_events import (
     Register,
     Registered,
     RegistrationFailed,
+    RepeatEndDue,
     RewindConsumers,
     Settled,
     SettleWork,
@@ -83,7 +86,8 @@ class AnyTransaction(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.machine: TransactionMachine = self.machine_class(ID.most, 60.0, 30.0, shared=self.shared)
+        backoff = Backoff(lambda: 0.0, 0.1, 6.0)
+        self.machine: TransactionMachine = self.machine_class(ID.most, 60.0, 30.0, backoff, shared=self.shared)
         self.there: str | None = None  # what it is at the coordinator
         self.begins = self.is_out = self.is_not_out = False
         self.registering: list[object] = []
@@ -93,8 +97,10 @@ class AnyTransaction(RuleBasedStateMachine):
         self.in_flight = self.may_have_arrived = False
         self.refused = self.settling = self.settled = self.dropped = False
         self.failure: PulsarException | None = None
-        self.timer: StartTimer | None = None
+        self.timers: dict[type, StartTimer] = {}
         self.is_closing = self.told_of_failure = self.leaving = False
+        self.is_forgotten = False
+        self.is_answered = False  # an END_TXN, with its outcome or with the status of the transaction
 
     # What the transaction does.
 
@@ -107,7 +113,7 @@ class AnyTransaction(RuleBasedStateMachine):
                 case TransactionOpened() | TransactionNotOpened():
                     self.hear_of_the_opening(effect)
                 case StartTimer():
-                    self.timer = effect
+                    self.timers[type(effect.event)] = effect
                 case AskToRegister(token):
                     assert self.sent is None, "registers in what it has ended"
                     self.registering.append(token)
@@ -138,7 +144,8 @@ class AnyTransaction(RuleBasedStateMachine):
     def send_end(self, *, commit: bool) -> None:
         assert self.sent in {None, commit}, "ends in two ways"
         assert not self.leaving, "ends what it has left to others"
-        assert self.settled or self.machine.state is State.TIMED_OUT, "ends before its work has ended"
+        timed_out = self.machine.state in {State.TIMED_OUT, State.EXPIRED}
+        assert self.settled or timed_out, "ends before its work has ended"
         assert self.refused, "takes work after its end"
         assert not (commit and self.failure), "commits without a part of it"
         assert not self.in_flight, "ends twice at once"
@@ -270,6 +277,7 @@ class AnyTransaction(RuleBasedStateMachine):
         known = self.there == OPEN
         repeated, self.may_have_arrived, self.in_flight = self.may_have_arrived, True, False
         self.there = wanted if known else self.there
+        self.is_answered = self.is_answered or error is None
         if error is not None:
             self.tell(EndFailed(error, repeated))
         elif known:
@@ -282,7 +290,7 @@ class AnyTransaction(RuleBasedStateMachine):
     def end_arrives_twice(self) -> None:
         """Lose the first answer together with the connection. The coordinator has forgotten it when it comes again."""
         self.there = (COMMITTED if self.sent else ABORTED) if self.there == OPEN else self.there
-        self.may_have_arrived, self.in_flight = True, False
+        self.may_have_arrived, self.in_flight, self.is_answered = True, False, True
         self.tell(EndFailed(UNKNOWN_THERE, repeated=True))
 
     @precondition(lambda self: self.in_flight and self.there != COMMITTED)
@@ -290,7 +298,7 @@ class AnyTransaction(RuleBasedStateMachine):
     def end_is_refused(self, error: PulsarException) -> None:
         self.in_flight = False
         if error is WRONG_STATUS:
-            self.there = ABORTED
+            self.there, self.is_answered = ABORTED, True
         self.tell(EndFailed(error, self.may_have_arrived))
 
     @precondition(lambda self: self.in_flight)
@@ -302,21 +310,36 @@ class AnyTransaction(RuleBasedStateMachine):
         self.refuse_for_its_status(is_done=is_done)
         assert not (is_done and self.there == wanted) or self.machine.is_over, "doubts the outcome that it was told"
 
+    @precondition(lambda self: RepeatEndDue in self.timers)
+    @rule()
+    def it_is_to_ask_again(self) -> None:
+        self.fire(RepeatEndDue)
+
     def refuse_for_its_status(self, *, is_done: bool) -> None:
-        self.in_flight = False
+        self.in_flight, self.is_answered = False, True
         assert self.there is not None
         status = self.there.upper() if is_done else {COMMITTED: "COMMITTING", ABORTED: "ABORTING"}[self.there]
         text = f"Expect Txn `(3,0)` to be in OPEN status but it is in {status} status"
         self.tell(EndFailed(InvalidTxnStatusError("InvalidTxnStatus", text), self.may_have_arrived))
 
-    @precondition(lambda self: self.timer)
-    @rule()
-    def time_passes(self) -> None:
-        timer, self.timer = self.timer, None
-        assert timer is not None
+    @precondition(lambda self: TransactionTimeoutDue in self.timers)
+    @rule(runs=st.booleans())
+    def time_passes(self, runs: bool) -> None:  # noqa: FBT001 -- drawn
+        """Let the timeout be over, also for the coordinator, if it runs anywhere."""
+        self.there = ABORTED if self.there == OPEN and runs and not self.in_flight else self.there
+        self.fire(TransactionTimeoutDue)
+
+    def fire(self, kind: type) -> None:
+        timer = self.timers.pop(kind)
         self.now += timer.delay
-        self.there = ABORTED if self.there == OPEN and not self.in_flight else self.there
         self.tell(timer.event)
+
+    @precondition(lambda self: self.is_out)
+    @rule()
+    def nothing_refers_to_it(self) -> None:
+        self.is_forgotten = True
+        self.leaving = self.leaving or (self.shared and self.machine.state is State.OPEN)
+        self.tell(ForgetTransaction())
 
     @rule()
     def the_client_closes(self) -> None:
@@ -326,6 +349,7 @@ class AnyTransaction(RuleBasedStateMachine):
 
     @rule()
     def the_client_ends(self) -> None:
+        self.is_closing = True
         self.tell(EndTransaction(AlreadyClosed("closed")))
 
     # What holds all the time.
@@ -340,7 +364,9 @@ class AnyTransaction(RuleBasedStateMachine):
         state = self.machine.state
         assert (state in {State.LEAVE_SETTLING, State.LEFT}) <= self.leaving, "is left, and nobody wanted that"
         assert (state is State.COMMITTED) <= (self.there == COMMITTED), "is not committed"
-        assert (state in {State.ABORTED, State.TIMED_OUT}) <= (self.there != COMMITTED), "is not aborted"
+        assert (state is State.ABORTED) <= (self.there != COMMITTED), "is not aborted"
+        timed_out = state in {State.TIMED_OUT, State.EXPIRED}
+        assert timed_out <= (self.there != COMMITTED or self.shared), "is not aborted"
         assert not (self.told_of_failure and self.there == COMMITTED), "told that a commit failed that did not"
         assert self.is_out or not self.is_not_out or state is State.FAILED, "was not opened, and goes on"
 
@@ -352,13 +378,21 @@ class AnyTransaction(RuleBasedStateMachine):
 
     @invariant()
     def nothing_more_is_sent_of_one_that_timed_out(self) -> None:
-        assert (self.machine.state is State.TIMED_OUT) <= self.dropped, "goes on to send"
+        assert (self.machine.state in {State.TIMED_OUT, State.EXPIRED}) <= self.dropped, "goes on to send"
 
     @invariant()
     def an_open_one_has_an_end(self) -> None:
-        assert self.machine.state is not State.OPEN or self.timer is not None, "is open for ever"
-        waits = {State.OPENING, State.OPEN, State.COMMIT_UNANSWERED, State.ABORT_UNANSWERED}
+        assert self.machine.state is not State.OPEN or TransactionTimeoutDue in self.timers, "is open for ever"
+        waits = {State.OPENING, State.OPEN, State.COMMIT_UNANSWERED, State.ABORT_UNANSWERED, State.TIMED_OUT}
         assert not (self.is_closing and self.machine.state in waits), "stays open"
+        assert not (self.is_forgotten and self.machine.state is State.OPEN), "stays open"
+
+    @invariant()
+    def an_end_is_repeated_until_there_is_an_answer(self) -> None:
+        if self.sent is None or self.is_closing:
+            return
+        assert self.is_answered or not self.machine.is_over, "gives up"
+        assert self.machine.is_over or self.in_flight or RepeatEndDue in self.timers, "does not ask again"
 
 
 class AnySharedTransaction(AnyTransaction):
@@ -377,11 +411,18 @@ class AnySharedTransaction(AnyTransaction):
         self.refuse_for_its_status(is_done=is_done)
 
 
+class AnyTransactionThatOthersJoin(AnySharedTransaction):
+    """One that other clients share, and that this one has opened."""
+
+    def begin(self) -> None:
+        self.tell(Begin())
+
+
 MODEL = settings(max_examples=200, stateful_step_count=30)
 HUNT = hunting(MODEL, 20)
 
 
-@pytest.mark.parametrize("model", [AnyTransaction, AnySharedTransaction])
+@pytest.mark.parametrize("model", [AnyTransaction, AnySharedTransaction, AnyTransactionThatOthersJoin])
 def test_every_promise_of_a_transaction_holds(model: type[AnyTransaction]) -> None:
     run_state_machine_as_test(model, settings=MODEL)
 
@@ -402,12 +443,21 @@ def send_the_other(machine: TransactionMachine, event: Any, now: float) -> Any:
     return [machine._ask_to_end(commit=False)]
 
 
+def leave_open_once(machine: TransactionMachine, event: Any, now: float) -> Any:
+    return machine._leave_open("", event.error)
+
+
+def always(machine: TransactionMachine, event: Any, now: float) -> bool:
+    return True
+
+
 def never(machine: TransactionMachine, event: Any, now: float) -> bool:
     return False
 
 
 FURTHER: dict[str, Callable[..., Any]] = {
-    method.__name__: method for method in (complete, end_without_settling, fail_as_refused, send_the_other, never)
+    method.__name__: method
+    for method in (complete, end_without_settling, fail_as_refused, send_the_other, leave_open_once, always, never)
 }
 
 # fmt: off
@@ -429,15 +479,15 @@ FAULTS = [
     fault(EndFailed, State.COMMITTING, "fail_as_unknown", {"guard": "never"},
           "told that a commit failed|delivers again", "go_on", "end_arrives_twice"),
     fault(EndFailed, State.COMMITTING, "leave_commit_open", {"does": "fail_as_refused"},
-          "told that a commit failed", "go_on", "end_arrives"),
+          "told that a commit failed|does not ask again", "go_on", "end_arrives"),
     fault(EndFailed, State.COMMITTING, "fail", {"dest": State.COMMITTED, "does": "complete"},
           "told of a commit", "go_on", "end_is_refused"),
     fault(EndFailed, State.COMMITTING, "ask_again", {"does": None},
-          "without an answer", "go_on", "end_loses_a_race"),
+          "without an answer|does not ask again", "go_on", "end_loses_a_race"),
     fault(EndFailed, State.COMMITTING, "complete", {"guard": "never"},
           "doubts the outcome", "go_on", "end_loses_a_race"),
     fault(EndFailed, State.ABORTING, "leave_abort_open", {"does": None},
-          "without an answer", "is_to_end", "go_on", "work_ends", "end_arrives", "end_is_refused"),
+          "without an answer|does not ask again", "is_to_end", "go_on", "work_ends", "end_arrives", "end_is_refused"),
     fault(EndAnswered, State.COMMITTING, "complete", {"does": None},
           "without an answer|takes work", "go_on"),
     fault(Commit, State.COMMITTING, "join", {"does": None},
@@ -475,6 +525,29 @@ FAULTS = [
           "told that a commit failed", "go_on", "the_client_ends", "end_arrives"),
     fault(BeginFailed, State.OPENING, "fail_opening", {"dest": INTERNAL},
           "was not opened, and goes on", "is_not_opened"),
+    # Without an answer.
+    fault(EndFailed, State.COMMITTING, "leave_commit_open", {"does": "leave_open_once"},
+          "does not ask again", "go_on", "end_arrives"),
+    fault(RepeatEndDue, State.COMMIT_UNANSWERED, "send_commit", {"does": None},
+          "does not ask again", "go_on", "end_arrives", "it_is_to_ask_again"),
+    fault(RepeatEndDue, State.COMMIT_UNANSWERED, "send_commit", {"does": "send_the_other"},
+          "ends in two ways", "go_on", "end_arrives", "it_is_to_ask_again"),
+    fault(RepeatEndDue, State.ABORT_UNANSWERED, "send_abort", {"does": None},
+          "does not ask again", "go_on", "end_arrives", "it_is_to_ask_again", "is_to_end"),
+    fault(EndFailed, State.TIMED_OUT, "repeat_later", {"does": None},
+          "does not ask again", "go_on", "end_arrives", "time_passes"),
+    fault(EndFailed, State.TIMED_OUT, None, {"guard": "always"},
+          "gives up", "go_on", "end_arrives", "time_passes", guard="has_ended_there"),
+    fault(CloseTransaction, State.TIMED_OUT, None, {"dest": INTERNAL},
+          "stays open", "go_on", "the_client_closes", "time_passes"),
+    fault(TransactionTimeoutDue, State.COMMIT_SETTLING, "time_out_and_abort", {"guard": "never"},
+          "stays open", "go_on", "the_client_closes", "time_passes", guard="is_closing"),
+    fault(Commit, State.COMMITTED, "tell_of_success", {"does": None},
+          "without an answer", "go_on", "end_is_refused", "it_is_to_ask_again", "is_to_end"),
+    fault(Commit, State.FAILED, "tell_of_error", {"does": "tell_of_success"},
+          "told of a commit", "go_on", "end_is_refused", "it_is_to_ask_again", "is_to_end"),
+    fault(ForgetTransaction, State.OPEN, "settle_and_abort", {"dest": INTERNAL, "does": None},
+          "stays open", "go_on", "nothing_refers_to_it"),
     # Left to others.
     fault(Leave, State.OPEN, "settle", {"dest": State.ABORT_SETTLING},
           "ends what it has left", "is_left", "go_on"),
@@ -492,7 +565,7 @@ SHARED_FAULTS = [
           "ends what it has left", "the_client_closes", "go_on", guard="is_shared"),
     fault(EndFailed, State.ABORTING, "fail_abort", {"dest": State.ABORTED, "does": "complete_abort"},
           "is not aborted|told of an abort|delivers again", "is_to_end", "go_on", "another_client_commits"),
-    fault(Join, State.OPENING, "hand_out", {"does": None},
+    fault(Join, State.OPENING, "take_part", {"does": None},
           "is open for ever|takes work", "the_client_closes"),
 ]
 # fmt: on

@@ -231,7 +231,8 @@ BUGS: Final = (
     Bug(OPENED_ENTRY, "        if compacted:\n", "        if False:\n", "what was compacted out of a batch is read"),
     # Transactions of the client.
     Bug(TRANSACTION, "return event.failure is not None", "return False", "a commit goes on without what has failed"),
-    Bug(TRANSACTION, "        return [CallDone((event.token,))]", "        return []", "a registration that is answered lets nobody go on"),
+    Bug(TRANSACTION, "(event.token, None)\n        return [CallDone((event.token,))]",
+        "(event.token, None)\n        return []", "a registration that is answered lets nobody go on"),
     Bug(TRANSACTION, "return self._may_have_committed(event) and isinstance(event.error, TransactionNotFound)",
         "return False", "a commit that was repeated is said to have failed"),
     Bug(TRANSACTION, "return not self._decided and _status_there(event.error) == self.state.name", "return False",

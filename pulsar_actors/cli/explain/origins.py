@@ -41,8 +41,9 @@ _EVENTS: Final = {
     Origin.CLIENT: """
         abort_connection cancel close_coordinator close_gracefully close_if_unused close_transaction cluster_probed
         credentials_failed credentials_fetched dial end_at_once end_coordinator end_transaction enqueue
-        leave_cluster lookup_permit_denied lookup_permit_granted member_answered member_lost member_opened
-        open_coordinator remaining service_changed start_failover start_watching stop_failover stop_watching
+        forget_transaction leave_cluster lookup_permit_denied lookup_permit_granted member_answered member_lost
+        member_opened open_coordinator remaining service_changed start_failover start_watching stop_failover
+        stop_watching
     """,
     Origin.ITSELF: """
         acks_voided bound broker_accepted closing cluster_left connection_over discover discover_later drained ended
@@ -52,7 +53,7 @@ _EVENTS: Final = {
         backoff_over call_timed_out check_due close_timed_out coordinator_close_due discovery_due drain_timed_out
         first_creation_timed_out flush_timed_out handshake_timed_out keepalive_due line_check_timed_out
         operation_timed_out request_timed_out
-        retry_due transaction_timeout_due watch_retry_due
+        repeat_end_due retry_due transaction_timeout_due watch_retry_due
     """,
 }
 
