@@ -28,8 +28,11 @@ def test_every_step_is_found_and_takes_time() -> None:
     assert re.search(r" 0\.0  transitions$", sends, re.MULTILINE)
     (ours, library), *_ = re.findall(r"charts: ([\d,]+) ns .*; ([\d,]+) as", sends)
     assert 2 * int(ours.replace(",", "")) < int(library.replace(",", ""))
-    rows = {what: float(many) for many, what in re.findall(r"([\d.]+) rows, .* for (.*)$", sends, re.MULTILINE)}
+    paths = re.findall(r"([\d.]+) rows, .* ns, ([\d.]+) of them recorded, for (.*)$", sends, re.MULTILINE)
+    rows = {what: float(many) for many, _, what in paths}
     assert rows["a message sent in a batch"] < rows["a send()"] / 4
+    created_and_closed = 40 / min(4000, 2 * hot_paths.SENDS + hot_paths.COUNTED)
+    assert all(float(recorded) < created_and_closed for _, recorded, _ in paths), "messages are not recorded"
     for part, steps in ((produce, hot_paths.PRODUCING), (consume, hot_paths.CONSUMING)):
         for step in steps:
             found = re.search(rf"[\d,]+  {re.escape(step.what)}$", part, re.MULTILINE)
