@@ -943,7 +943,7 @@ FAULTS = [
           "does not ask if it is known", "unsubscribe", "go_on"),
     fault(QueryFailed, State.READY, "close_to_subscribe", {"dest": INTERNAL, "does": None},
           "where nobody knows it", "ask_query", "answer_query"),
-    fault(Unbound, CallState.SEEKING, "fail_lost", {"does": None},
+    fault(Unbound, CallState.SEEKING, "fail_lost_seek", {"does": None},
           "a call did not end", "seek", "lose_connection"),
     fault(Closing, CallState.SEEKING, "fail_in_doubt", {"does": None},
           "a call did not end", "seek", "close"),

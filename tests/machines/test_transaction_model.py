@@ -404,9 +404,10 @@ class AnySharedTransaction(AnyTransaction):
         self.there = OPEN
         self.tell(Join(ID))
 
-    @precondition(lambda self: self.in_flight and self.there == OPEN)
+    @precondition(lambda self: self.in_flight and self.there == OPEN and not self.told_of_failure)
     @rule(is_done=st.booleans())
     def another_client_commits(self, is_done: bool) -> None:  # noqa: FBT001 -- drawn
+        """Commit it there, unless a commit has failed here: one client ends it."""
         self.there = COMMITTED
         self.refuse_for_its_status(is_done=is_done)
 

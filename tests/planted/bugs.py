@@ -124,7 +124,7 @@ BUGS: Final = (
     Bug(CONSUMER_ACKS, "self._tracker.rebound()\n        return self._send_all()",
         "self._tracker.rebound()\n        return self._send_held_in_transactions()",
         "acknowledgements that waited for a connection are not sent with it"),
-    Bug(CONSUMER_ACKS, "return [*self._end(never_sent, not_sent_error(event.error)), *self._end(sent, unconfirmed)]",
+    Bug(CONSUMER_ACKS, "return [*self._end(never_sent, not_sent_error(error)), *self._end(sent, unconfirmed)]",
         "return [*self._end(never_sent, None), *self._end(sent, None)]", "what has no receipt succeeds with the close"),
     # Messages.
     Bug(MESSAGES, "self.generation = self.generation.attached_to(connection, broker_resends=self.trackers.start.durable)", "pass",
