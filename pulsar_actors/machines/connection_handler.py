@@ -9,9 +9,9 @@ A PRODUCER or SUBSCRIBE that got no answer may still take effect. If the handler
 connection, the broker might accept it while it still closes the first. So the handler first sends a close and awaits
 the answer. On a new connection that is not needed.
 
-If the broker refuses a close, or does not answer it in time, the handler closes the connection, also when it ends. On a
-connection that stays, a forgotten producer would keep its name, and a forgotten consumer would take messages that
-nobody receives. The other handlers of the connection only register again.
+A handler that ends without an answer to its close leaves a producer to the broker, which closes it as soon as it has
+written what it was sent: to close the connection would disturb all the other topics of it, and be no faster. But a
+consumer that the broker keeps would take messages that nobody receives, so its connection is closed.
 
 A broker that unloads a topic closes its producers and consumers, and may name the broker that serves the topic now:
 then no lookup is needed. A handler that came through a proxy reaches that broker through it, too. A topic that has
@@ -50,7 +50,6 @@ from pulsar_actors.machines.connection_handler_events import (
     Close,
     CloseAnswered,
     CloseCommand,
-    CloseRefused,
     CloseTimedOut,
     Detach,
     Detached,
@@ -181,7 +180,6 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
 
         # Whether bound or not.
         Row(WrongAnswer,           (*s.found, s.closing), INTERNAL,  None,                 "drop_after_wrong_answer"),
-        Row(CloseRefused,          (s.close_pending, s.closing), INTERNAL, None,           "drop_refusing_close"),
         Row(FirstCreationTimedOut, s.unattached,    s.failed,        None,                 "stop_trying"),
         Row(FirstCreationTimedOut, s.requested,     s.closing,       None,                 "give_up_asking"),
         Row(FirstCreationTimedOut, s.close_pending, s.closing,       None,                 "give_up_waiting"),
@@ -197,6 +195,7 @@ def handler_rows(s: HandlerStates) -> tuple[Row, ...]:
         Row(Close,                 s.close_pending, s.closing,       None,                 "await_close"),
         Row(Close,                 s.registered,    s.closing,       None,                 "close_bound"),
         Row(CloseAnswered,         s.closing,       s.closed,        None,                 "end_closed"),
+        Row(CloseTimedOut,         s.closing,       s.closed,        "may_get_messages",   "end_and_drop"),
         Row(CloseTimedOut,         s.closing,       s.closed,        None,                 "end_unanswered"),
         Row(Detached,              s.closing,       s.closed,        None,                 "end_closed"),
         Row(EndAtOnce,             (s.idle, *s.opened, s.closing), s.closed, None,         "end_immediately"),
@@ -218,8 +217,7 @@ def handler_ignores(s: HandlerStates) -> tuple[Ignore, ...]:
         Ignore(Detached, (s.idle, s.looking_up, s.waiting, *s.final)),
         Ignore(WrongAnswer, (s.idle, *s.unattached, *s.final)),
         Ignore(
-            (CloseAnswered, CloseRefused, CloseTimedOut),
-            (s.idle, *s.unattached, *s.creating, *s.registered, *s.paused, *s.final),
+            (CloseAnswered, CloseTimedOut), (s.idle, *s.unattached, *s.creating, *s.registered, *s.paused, *s.final)
         ),
         Ignore(BrokerClosed, (s.idle, *s.unattached, *s.ending)),
         Ignore(TopicMigrated, (s.idle, *s.unattached, *s.ending)),
@@ -460,11 +458,6 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         self.note_error(error)
         return [DropConnection(self.connection, error)]
 
-    def drop_refusing_close(self, event: CloseRefused, now: float) -> Effects:
-        """Close the connection: nobody knows what the broker has kept. Its loss is awaited, as any other."""
-        self.note_error(event.error)
-        return [DropConnection(self.connection, event.error)]
-
     # The end.
 
     def stop_trying(self, event: FirstCreationTimedOut, now: float) -> Effects:
@@ -518,15 +511,23 @@ class ConnectionHandler(StateMachine, ABC, current=("attempt", "connection")):
         """End: the broker has closed the producer or consumer. The loss of the connection closes it, too."""
         return self._end(None, now)
 
-    def end_unanswered(self, event: CloseTimedOut, now: float) -> Effects:
-        """End, and close the connection, or the broker could keep the producer or consumer as long as the client runs.
+    def may_get_messages(self, event: CloseTimedOut, now: float) -> bool:
+        """Return whether the broker would go on to send messages here, which nobody would receive."""
+        return False
 
-        Callers that wait get a Timeout. Later calls are refused as closed: a Timeout would make a loop of `receive` go
-        on for ever.
+    def end_and_drop(self, event: CloseTimedOut, now: float) -> Effects:
+        """End, and close the connection: the broker gives what it has sent there to others."""
+        return [DropConnection(self.connection, self._close_timeout()), *self.end_unanswered(event, now)]
+
+    def end_unanswered(self, event: CloseTimedOut, now: float) -> Effects:
+        """End without an answer: the broker may keep the producer or consumer until the connection ends.
+
+        Callers that wait get a Timeout that says so.
+
+        Later calls are refused as closed. A Timeout would make a loop of `receive` go on for ever.
         """
         late = self._close_timeout()
-        failed = [*self._fail_calls(late, now), *self._fail_rest(late, now)]
-        return [*failed, DropConnection(self.connection, late), *self._end(None, now)]
+        return [*self._fail_calls(late, now), *self._fail_rest(late, now), *self._end(None, now)]
 
     def _look_up(self) -> LookUp:
         return LookUp(self.next_attempt(), self.topic, self._cluster_url)

@@ -78,16 +78,9 @@ class RequestRefused(NamedTuple):
 
 
 class CloseAnswered(NamedTuple):
-    """SUCCESS, in answer to our close."""
+    """SUCCESS, in answer to our close; or ERROR, which means that the broker had nothing to close."""
 
     attempt: int
-
-
-class CloseRefused(NamedTuple):
-    """ERROR, in answer to our close."""
-
-    attempt: int
-    error: BrokerRefusal | InvalidArgument
 
 
 class BrokerClosed(NamedTuple):

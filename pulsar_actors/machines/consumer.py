@@ -41,6 +41,7 @@ from pulsar_actors.machines.connection_handler import (
 from pulsar_actors.machines.connection_handler_events import (
     BrokerClosed,
     Close,
+    CloseTimedOut,
     Detach,
     Detached,
     EndAtOnce,
@@ -76,7 +77,6 @@ from pulsar_actors.machines.consumer_queries import ConsumerQueries
 from pulsar_actors.machines.consumer_seek_unsubscribe import (
     ANY_UNSUBSCRIBING,
     SEEKING,
-    SENT,
     SeekAndUnsubscribe,
 )
 from pulsar_actors.machines.consumer_trackers import ConsumerTrackers
@@ -335,7 +335,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
 
     def is_forgotten(self, event: QueryFailed, now: float) -> bool:
         """Return whether the broker does not know the consumer, but for a call on its way, whose answer decides."""
-        return self.calls.state not in SENT and is_consumer_not_found(event.error)
+        return self.calls.state not in (SEEKING, *ANY_UNSUBSCRIBING) and is_consumer_not_found(event.error)
 
     def notify_activity(self, event: ActiveConsumerChanged, now: float) -> Effects:
         """Tell the listener if the consumer is the active one."""
@@ -417,6 +417,10 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Send the acknowledgements that are held, then close, without waiting for a running call."""
         acks = self.acks.handle(FlushAcks(), now)
         return [*acks, *self._fail_everything(now), self._ask_to_close(now)]
+
+    def may_get_messages(self, event: CloseTimedOut, now: float) -> bool:
+        """Return whether it has granted permits: it has not if it was bound only to send its acknowledgements."""
+        return not self.is_leaving(event, now)
 
     def _attaching(self) -> Effects:
         return self.messages.attach(self.connection)

@@ -12,8 +12,9 @@ times out earlier can name it. If the service URL changes meanwhile, the lookup 
 answer of the old cluster is useless.
 
 A host of the service URL may accept connections, but answer no lookup, or refuse each. So if there are several, each
-try asks another one, and the answer may take only a share of the time that is left. HTTP requests try the hosts in turn
-themselves, in the same way.
+try asks another one, and the answer may take only half of the time that is left; that of the last host may take all of
+it. Equal shares would leave too little to a service that is slow with all its hosts. HTTP requests try the hosts in
+turn themselves.
 
 A process that starts ten thousand producers would send ten thousand lookups in one moment, and a broker refuses lookups
 when there are too many. So `LookupLimiter` allows only a limited number to ask at a time. The others wait in order.
@@ -179,6 +180,7 @@ class LookupMachine(StateMachine, chart=CHART):
         "_request",
         "_timeout",
         "_tls",
+        "_tries",
     )
 
     def __init__(self, request: Message, *, tls: bool, backoff: Backoff, timeout: float) -> None:
@@ -190,6 +192,7 @@ class LookupMachine(StateMachine, chart=CHART):
         self._deadline = math.inf
         self._authoritative = False
         self._redirects = 0
+        self._tries = 0  # at the service URL
         self._last_error: PulsarException | None = None
 
     def request_permit(self, event: Enqueue, now: float) -> Effects:
@@ -200,6 +203,7 @@ class LookupMachine(StateMachine, chart=CHART):
     def start_at_service_url(self, event: LookupPermitGranted | ServiceChanged, now: float) -> Effects:
         """Start at a broker of the service URL, which need not be authoritative."""
         self._authoritative, self._redirects = False, 0
+        self._tries += 1
         return [AttachTo(SERVICE_URL)]
 
     def fail_permit_denied(self, event: LookupPermitDenied, now: float) -> Effects:
@@ -209,14 +213,14 @@ class LookupMachine(StateMachine, chart=CHART):
     def send_request(self, event: LookupAttached, now: float) -> Effects:
         """Send the request, with the authoritative flag of the redirect that led here.
 
-        If other hosts can be asked, one that does not answer must leave time for them.
+        If there are hosts that have not been asked, one that does not answer must leave time for them.
         """
         command: Any = type(self._request)()
         command.CopyFrom(self._request)
         if isinstance(command, CommandLookupTopic):
             command.authoritative = self._authoritative
         left = max(0.0, self._deadline - now)
-        return [SendLookup(command, left, left / event.hosts)]
+        return [SendLookup(command, left, left / 2 if self._tries < event.hosts else left)]
 
     def is_retryable(self, event: LookupRefused, now: float) -> bool:
         """Return whether another broker, or the same one a moment later, may answer differently."""

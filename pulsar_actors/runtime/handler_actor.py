@@ -31,7 +31,6 @@ from pulsar_actors.machines.connection_handler_events import (
     BrokerClosed,
     Close,
     CloseAnswered,
-    CloseRefused,
     CloseTimedOut,
     Detach,
     Detached,
@@ -196,7 +195,8 @@ class HandlerActor(CloseableActor[B]):
     """The actor of a producer or a consumer of one topic: one broker at a time serves it."""
 
     OUTCOMES: ClassVar[dict[type, Outcomes]] = {
-        AskToClose: Outcomes(by_attempt(CloseAnswered), CloseRefused, by_attempt(CloseTimedOut)),
+        # A broker refuses to close what it does not have, so a refusal is an answer, too.
+        AskToClose: Outcomes(by_attempt(CloseAnswered), by_attempt(CloseAnswered), by_attempt(CloseTimedOut)),
     }
 
     def __init__(self, registration: Registration, link: HandleLink) -> None:

@@ -192,6 +192,19 @@ def test_an_unsubscribe_that_is_answered_too_late_ends_the_consumer_all_the_same
         until(lambda: not consumer.is_open)
 
 
+def test_a_query_while_an_unsubscribe_may_still_be_answered_does_not_create_the_subscription_again() -> None:
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=5)
+        consumer = client.subscribe("t", "s")
+        simulation.broker.faults.on("success").delay(20.0)
+        with pytest.raises(pulsar.Timeout):
+            consumer.unsubscribe()
+        with pytest.raises(pulsar.Timeout):
+            consumer.get_last_message_id()
+        simulation.until(lambda: not consumer.is_open)
+        assert simulation.broker.call(lambda inside: topics.open_topic(inside, "t").subscriptions) == {}
+
+
 @pytest.mark.parametrize("lost", ["unsubscribe", "success"])
 def test_an_unsubscribe_without_an_answer_can_be_repeated(lost: str) -> None:
     with Simulation() as simulation:

@@ -9,7 +9,6 @@ from pulsar_actors.machines.connection_handler_events import (
     BrokerClosed,
     Close,
     CloseAnswered,
-    CloseRefused,
     CloseTimedOut,
     Detached,
     EndAtOnce,
@@ -73,9 +72,6 @@ def handler_faults(s: HandlerStates) -> list[Fault]:
         fault(TopicMigrated, s.ready, "migrate", {"does": None}, UNASKED, "topic_migrates"),
         fault(WrongAnswer, s.ready, "drop_after_wrong_answer", {"does": None},
               "mixes answers up|mixes things up", "broker_mixes_up"),
-
-        fault(CloseRefused, s.closing, "drop_refusing_close", {"does": None},
-              "where something may be left", "publish", "flush", "close", "broker_refuses_close"),
 
         # A creation that takes too long.
         fault(FirstCreationTimedOut, s.looking_up, "stop_trying", {"does": None}, UNSAID, "time_passes"),

@@ -26,7 +26,6 @@ from pulsar_actors.machines.connection_handler_events import (
     BrokerClosed,
     Close,
     CloseAnswered,
-    CloseRefused,
     CloseTimedOut,
     Detach,
     Detached,
@@ -146,8 +145,8 @@ AGES = st.sampled_from([0, 0, 0, 1])
 Place = tuple[int, int]  # entry, index in its batch
 CREATION = -1
 RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
-    LookupFailed, Detached, RequestRefused, RequestTimedOut, CloseRefused, CloseTimedOut, BrokerClosed, WrongAnswer,
-    SeekFailed, UnsubscribeFailed, QueryFailed, TopicMigrated,
+    LookupFailed, Detached, RequestRefused, RequestTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer, SeekFailed,
+    UnsubscribeFailed, QueryFailed, TopicMigrated,
 )  # fmt: skip
 
 CallState = consumer_seek_unsubscribe.State
@@ -502,14 +501,6 @@ class AnyConsumer(RuleBasedStateMachine):
                 "went on with one that mixes things up"
             )
             self.meet(Detached(self.connection, LOST))
-
-    @precondition(lambda self: self.state in {State.CLOSE_PENDING, State.CLOSING})
-    @rule()
-    def broker_refuses_close(self) -> None:
-        """Refuse a close; the end of the connection follows."""
-        effects = self.tell(CloseRefused(self.attempt, NOT_READY))
-        assert any(isinstance(effect, DropConnection) for effect in effects), "went on where something may be left"
-        self.meet(Detached(self.connection, LOST))
 
     @rule(happens=SELDOM, command=st.sampled_from(CLOSES), age=AGES)
     def broker_closes(self, *, happens: bool, command: CommandCloseConsumer, age: int) -> None:

@@ -166,6 +166,16 @@ def test_what_may_pass_is_asked_again_from_the_service_url_without_authority(fai
     assert not inquire.command.authoritative
 
 
+def test_the_last_of_several_hosts_may_take_all_the_time_that_is_left() -> None:
+    driven = Asked(began=False)
+    for half in (True, True, False, False):
+        driven.tell(LookupPermitGranted())
+        (inquire,) = driven.tell(LookupAttached(hosts=3))
+        assert inquire.answer_within == (inquire.timeout / 2 if half else inquire.timeout)
+        driven.tell(LookupRefused(Timeout("slow")))
+        driven.fire(BackoffOver)
+
+
 def test_each_wait_is_longer_than_the_one_before() -> None:
     driven = Asked()
     delays = []

@@ -34,7 +34,6 @@ from pulsar_actors.machines.connection_handler_events import (
     BrokerClosed,
     Close,
     CloseAnswered,
-    CloseRefused,
     CloseTimedOut,
     Detached,
     DrainTimedOut,
@@ -108,8 +107,8 @@ SEND_ERRORS = [
 
 
 RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
-    LookupFailed, Detached, RequestRefused, RequestTimedOut, CloseRefused, CloseTimedOut, BrokerClosed,
-    WrongAnswer, SendRefused, ProducerCreated, ReceiptsArrived, LineChecked, LineCheckTimedOut,
+    LookupFailed, Detached, RequestRefused, RequestTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer,
+    SendRefused, ProducerCreated, ReceiptsArrived, LineChecked, LineCheckTimedOut,
 )  # fmt: skip
 
 
@@ -485,12 +484,6 @@ class AnyProducer(RuleBasedStateMachine):
             wire.creates.clear()  # a broker answers in order: what it has closed by now it will not create
         self.tell(CloseAnswered(attempt) if in_time else CloseTimedOut(attempt))
         assert self.open == before or not (in_time and self.close_has_time), "dropped by a close"
-
-    @precondition(lambda self: self.machine.state in {State.CLOSE_PENDING, State.CLOSING})
-    @rule()
-    def broker_refuses_close(self) -> None:
-        self.tell(CloseRefused(self.close_attempt, BrokerRefusal("ServiceNotReady", "starting")))
-        assert not self.wires[self.connection].alive, "went on where something may be left"
 
     @precondition(lambda self: self.wires)
     @rule(urls=st.sampled_from(CLOSE_URLS), data=st.data())

@@ -88,14 +88,10 @@ def test_a_question_out_of_time_is_followed_by_a_close(bench: ProducerBench) -> 
 
 
 @pytest.mark.parametrize("answer", [TopicNotFound("UnknownError", "what?"), Timeout("no answer")], ids=repr)
-def test_a_close_that_is_refused_or_not_answered_ends_it_and_the_connection(
-    bench: ProducerBench, answer: TopicNotFound | Timeout
-) -> None:
+def test_a_close_that_is_refused_or_not_answered_ends_it_all_the_same(bench: ProducerBench, answer: Exception) -> None:
     bench.create()
     bench.tell(messages.CloseHandle())
     bench.reply(bench.asked(), answer)
-    assert [type(each) for each in bench.to_connection()][:1] == [AbortConnection]
-    bench.lose()
     assert bench.link.ended.result(0) is None
     assert not bench.actor.is_alive()
 
