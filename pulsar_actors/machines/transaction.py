@@ -14,10 +14,16 @@ but not to the coordinator: it may have begun to commit, and goes on by itself. 
 never the other. Most errors tell no more than a missing answer does: the coordinator may have failed to write to its
 log, and try again. That no transactions are allowed, or not to us, is no end of this one either.
 
-The callers are told then, and END_TXN is repeated with the backoff of the client until the coordinator answers, or the
-client closes. A coordinator that has moved runs again only when a client connects to it: without the repeats, nobody
-might get what is behind the first message of the transaction. A caller who asks again joins a repeat that is under way,
-or is told of the answer that came meanwhile. Nothing has to refer to the transaction for that.
+The callers are told then. If nothing came in time, END_TXN is repeated until the coordinator answers, or the client
+closes. A coordinator that has moved runs again only when a client connects to it: without the repeats, nobody might get
+what is behind the first message of the transaction. A caller who asks again joins a repeat that is under way, or is
+told of the answer that came meanwhile. Nothing has to refer to the transaction for that.
+
+A refusal shows that the coordinator runs, so that it ends the transaction by itself: it goes on with what it has begun,
+and aborts what is open for too long. So nothing is repeated after that unless a caller asks again, and a transaction
+that nothing refers to ends. Nor is it repeated if too many others of the coordinator are: `RepeatedEnds` tells why.
+That number bounds the load, so the pauses are those of the client's backoff, and a coordinator that can be reached
+again is asked soon.
 
 The coordinator may also refuse END_TXN because of the status of the transaction. The same end may be under way already:
 one that was sent before, or that a coordinator goes on with after it has moved. Two of them race, and the loser is
@@ -29,10 +35,9 @@ A coordinator forgets a transaction that has ended. That it does not know one wh
 the commit has most probably succeeded: OutcomeUnknown says so. It is certain if the commit was decided before.
 
 The coordinator aborts a transaction that is open for longer than its timeout. Our timer starts after the coordinator's,
-and counts only until END_TXN is sent. When it ends, the callers are told, and we ask for the abort as well, until there
-is an answer: the coordinator may run nowhere, or the clock of its broker may be set back. But who joins a transaction
-does not know its timeout, so only the client that has opened a shared one asks for that. If another client commits it
-just then, the coordinator refuses the abort, and that is an answer, too.
+and counts only until END_TXN is sent. When it ends, the callers are told, and we ask for the abort as well, with the
+same repeats: the coordinator may run nowhere, or the clock of its broker may be set back. But who joins a transaction
+does not know its timeout, so only the client that has opened a shared one asks for that.
 
 An abort of a transaction that the coordinator does not know, or is ending, has succeeded: we have sent no commit.
 
@@ -56,6 +61,7 @@ from pulsar_actors.exceptions import (
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.repeated_ends import RepeatedEnds
 from pulsar_actors.machines.transaction_events import (
     Abort,
     AskToBegin,
@@ -100,15 +106,19 @@ class State(Enum):
     OPEN = "Messages and acknowledgements may be added."
     COMMIT_SETTLING = "To be committed: all sends and acknowledgements that have begun must end first."
     COMMITTING = "END_TXN with COMMIT is sent; the coordinator answers when the outcome can be seen everywhere."
-    COMMIT_UNANSWERED = "The commit has no answer: the outcome is not known, and END_TXN is repeated after a pause."
+    COMMIT_UNANSWERED = (
+        "The outcome of the commit is not known. END_TXN is repeated after a pause, unless it was refused."
+    )
     ABORT_SETTLING = "To be aborted: all sends and acknowledgements that have begun must end first."
     ABORTING = "END_TXN with ABORT is sent, because of abort() or of a failure."
-    ABORT_UNANSWERED = "The abort has no answer, and END_TXN is repeated after a pause."
+    ABORT_UNANSWERED = (
+        "The outcome of the abort is not known. END_TXN is repeated after a pause, unless it was refused."
+    )
     COMMITTED = "Committed."
     ABORTED = "Aborted."
     LEAVE_SETTLING = "To be left: all sends and acknowledgements that have begun must end first."
     LEFT = "Left: it goes on in another client."
-    TIMED_OUT = "It was open for longer than its timeout: END_TXN with ABORT is sent until it is answered."
+    TIMED_OUT = "It was open for longer than its timeout: END_TXN with ABORT is sent until there is an answer."
     EXPIRED = "It was open for longer than its timeout, for which the coordinator aborts it."
     FAILED = "Not opened, or ended by an error; after a commit the outcome may not be known."
 
@@ -156,6 +166,8 @@ ROWS: Final = (
     Row(EndFailed,             COMMITTING,        FAILED,            "is_forgotten",  "fail_as_unknown"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_over_there", "fail"),
     Row(EndFailed,             COMMITTING,        FAILED,            "is_closing",    "end_with_commit_open"),
+    Row(EndFailed,             COMMITTING,        COMMIT_UNANSWERED, "is_to_repeat",  "repeat_commit_later"),
+    Row(EndFailed,             COMMITTING,        FAILED,            "nothing_refers", "end_committing"),
     Row(EndFailed,             COMMITTING,        COMMIT_UNANSWERED, None,            "leave_commit_open"),
     Row(Commit,                COMMIT_UNANSWERED, COMMITTING,        None,            "repeat_commit"),
     Row(Commit,                FOR_COMMIT,        INTERNAL,          None,            "join"),
@@ -168,17 +180,19 @@ ROWS: Final = (
     Row(EndFailed,             ABORTING,          FAILED,            "will_commit",   "fail_abort"),
     Row(EndFailed,             ABORTING,          ABORTED,           "is_over_there", "complete_abort"),
     Row(EndFailed,             ABORTING,          FAILED,            "is_closing",    "end_with_abort_open"),
+    Row(EndFailed,             ABORTING,          ABORT_UNANSWERED,  "is_to_repeat",  "repeat_abort_later"),
+    Row(EndFailed,             ABORTING,          FAILED,            "nothing_refers", "end_aborting"),
     Row(EndFailed,             ABORTING,          ABORT_UNANSWERED,  None,            "leave_abort_open"),
     Row(Abort,                 ABORT_UNANSWERED,  ABORTING,          None,            "repeat_abort"),
     Row(Abort,                 FOR_ABORT,         INTERNAL,          None,            "join"),
 
-    # Without an answer: ask until there is one, though nobody waits.
+    # Without an answer: ask until there is one, also for nobody.
     Row(RepeatEndDue,          COMMIT_UNANSWERED, COMMITTING,        None,            "send_commit"),
     Row(RepeatEndDue,          ABORT_UNANSWERED,  ABORTING,          None,            "send_abort"),
     Row(RepeatEndDue,          TIMED_OUT,         INTERNAL,          None,            "send_abort"),
-    Row(EndAnswered,           TIMED_OUT,         EXPIRED,           None,            None),
-    Row(EndFailed,             TIMED_OUT,         EXPIRED,           "has_ended_there", None),
-    Row(EndFailed,             TIMED_OUT,         INTERNAL,          None,            "repeat_later"),
+    Row(EndAnswered,           TIMED_OUT,         EXPIRED,           None,            "stop_repeating"),
+    Row(EndFailed,             TIMED_OUT,         INTERNAL,          "is_to_repeat",  "repeat_later"),
+    Row(EndFailed,             TIMED_OUT,         EXPIRED,           None,            "stop_repeating"),
     Row(Commit,                COMMITTED,         INTERNAL,          "was_unanswered", "tell_of_success"),
     Row(Abort,                 ABORTED,           INTERNAL,          "was_unanswered", "tell_of_success"),
     Row(Commit,                FAILED,            INTERNAL,          "was_unanswered", "tell_of_error"),
@@ -199,6 +213,8 @@ ROWS: Final = (
     Row(ForgetTransaction,     OPEN,              LEAVE_SETTLING,    "is_shared",     "settle_and_leave"),
     Row(ForgetTransaction,     OPEN,              ABORT_SETTLING,    None,            "settle_and_abort"),
     Row(ForgetTransaction,     (*SETTLING, *END_SENT), INTERNAL,     None,            "note_forgotten"),
+    Row(ForgetTransaction,     UNANSWERED,        INTERNAL,          "is_repeated",   "note_forgotten"),
+    Row(ForgetTransaction,     UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
     Row(CloseTransaction,      OPENING,           FAILED,            None,            "give_up_opening"),
     Row(CloseTransaction,      OPEN,              LEAVE_SETTLING,    "is_shared",     "settle_and_leave"),
     Row(CloseTransaction,      OPEN,              ABORT_SETTLING,    None,            "settle_and_close"),
@@ -206,11 +222,11 @@ ROWS: Final = (
     Row(CloseTransaction,      END_SENT,          FAILED,            "nobody_waits",  "give_up_unanswered"),
     Row(CloseTransaction,      END_SENT,          INTERNAL,          None,            "note_close"),
     Row(CloseTransaction,      UNANSWERED,        FAILED,            None,            "give_up_unanswered"),
-    Row(CloseTransaction,      TIMED_OUT,         EXPIRED,           None,            None),
+    Row(CloseTransaction,      TIMED_OUT,         EXPIRED,           None,            "stop_repeating"),
     Row(EndTransaction,        OPENING,           FAILED,            None,            "fail_opening"),
     Row(EndTransaction,        (COMMITTING, COMMIT_UNANSWERED), FAILED, None,         "end_committing"),
     Row(EndTransaction,        (*TAKING, ABORTING, ABORT_UNANSWERED), FAILED, None,   "end_at_once"),
-    Row(EndTransaction,        TIMED_OUT,         EXPIRED,           None,            None),
+    Row(EndTransaction,        TIMED_OUT,         EXPIRED,           None,            "stop_repeating"),
 )
 
 IGNORES: Final = (
@@ -220,7 +236,7 @@ IGNORES: Final = (
     Ignore(RepeatEndDue,                     (OPENING, *TAKING, *END_SENT, *FINAL)),
     Ignore(Settled,                          ENDED_HERE),
     Ignore((EndAnswered, EndFailed),         (OPENING, *TAKING, *UNANSWERED, *FINAL)),
-    Ignore(ForgetTransaction,                (*UNANSWERED, *ENDED_HERE)),
+    Ignore(ForgetTransaction,                ENDED_HERE),
     Ignore((CloseTransaction, EndTransaction), FINAL),
 )
 # fmt: on
@@ -236,11 +252,10 @@ COMMITS: Final = ("COMMITTING", "COMMITTED")
 ABORTS: Final = ("ABORTING", "ABORTED")
 """Names that a coordinator gives to the status of a transaction; no other status follows on the last."""
 
-UNDECIDED: Final = ("OPEN", "ABORTING")
-"""The status of a transaction whose abort is to be asked for still."""
-
 _STATUS: Final = re.compile(r" but it is in (\w+) status")
 """Only the text of a refusal tells the status."""
+
+ADVICE: Final = "; commit() may be called again"
 
 ENDED_BY: Final = {Commit: "committed", Abort: "aborted", Leave: "left"}
 """What a call does to a transaction."""
@@ -251,11 +266,19 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     __slots__ = (
         "_backoff", "_callers", "_closing", "_commits_sent", "_coordinator", "_decided", "_failure", "_forgotten",
-        "_joined", "_operation_timeout", "_registrations", "_shared", "_told", "_unanswered", "id", "timeout",
+        "_joined", "_operation_timeout", "_registrations", "_repeated", "_shared", "_told", "_unanswered", "id",
+        "timeout",
     )  # fmt: skip
 
-    def __init__(
-        self, coordinator: int, timeout: float, operation_timeout: float, backoff: Backoff, *, shared: bool = False
+    def __init__(  # noqa: PLR0913 - a machine is built whole
+        self,
+        coordinator: int,
+        timeout: float,
+        operation_timeout: float,
+        backoff: Backoff,
+        repeated: RepeatedEnds,
+        *,
+        shared: bool = False,
     ) -> None:
         super().__init__()
         self.id: TransactionId | None = None
@@ -267,7 +290,8 @@ class TransactionMachine(StateMachine, chart=CHART):
         self._commits_sent = 0
         self._decided = False  # the coordinator has said that it ends the transaction as we want
         self._backoff = backoff
-        self._unanswered = False  # callers were told that END_TXN had no answer
+        self._repeated = repeated
+        self._unanswered = False  # callers were told that END_TXN had no answer that tells the outcome
         self._closing = False
         self._forgotten = False  # nothing refers to it
         self._shared = shared
@@ -387,10 +411,26 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Return whether the client closes, and nothing is to be asked again."""
         return self._closing
 
-    def leave_commit_open(self, event: EndFailed, now: float) -> Effects:
-        """Fail the callers, who may call `commit` again, and repeat it."""
-        advice = "" if self._forgotten else "; commit() may be called again"
+    def is_to_repeat(self, event: EndFailed, now: float) -> bool:
+        """Return whether there was no answer, and not too many others are repeated.
+
+        If the coordinator has moved, the handler has sent the request there, and no answer came in time.
+        """
+        return isinstance(event.error, OutcomeUnknown) and self._repeated.has_room(self)
+
+    def repeat_commit_later(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers, who may call `commit` again, and ask again after a pause."""
+        advice = "" if self._forgotten else ADVICE
         return [*self._leave_open(advice, event.error), self._repeat_later()]
+
+    def nothing_refers(self, event: EndFailed, now: float) -> bool:
+        """Return whether nobody can ask again."""
+        return self._forgotten
+
+    def leave_commit_open(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers, who may call `commit` again."""
+        self._stop_repeating()
+        return self._leave_open(ADVICE, event.error)
 
     def end_with_commit_open(self, event: EndFailed, now: float) -> Effects:
         """End. Nobody will call `commit` again."""
@@ -428,10 +468,18 @@ class TransactionMachine(StateMachine, chart=CHART):
         over = self._over(_not_open(f"the transaction {self.id} is aborted"))
         return [*over, RewindConsumers(self._take_callers(), self._operation_failed())]
 
+    def repeat_abort_later(self, event: EndFailed, now: float) -> Effects:
+        """Fail the callers, who may call `abort` again, and ask again after a pause."""
+        return [self._leave_unaborted(event.error), self._repeat_later()]
+
+    def end_aborting(self, event: EndFailed, now: float) -> Effects:
+        """End without the abort, which the coordinator does by itself."""
+        return [*self._over(event.error), self._leave_unaborted(event.error)]
+
     def leave_abort_open(self, event: EndFailed, now: float) -> Effects:
-        """Fail the callers, who may call `abort` again, and repeat it."""
-        told = RewindConsumers(self._take_callers(), self._operation_failed() or event.error)
-        return [told, self._repeat_later()]
+        """Fail the callers, who may call `abort` again."""
+        self._stop_repeating()
+        return [self._leave_unaborted(event.error)]
 
     def end_with_abort_open(self, event: EndFailed, now: float) -> Effects:
         """End. Nobody will call `abort` again."""
@@ -445,18 +493,17 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     # Without an answer.
 
-    def has_ended_there(self, event: EndFailed, now: float) -> bool:
-        """Return whether the coordinator has ended it, or another client commits it. ABORTING may not go on there."""
-        if isinstance(event.error, InvalidTxnStatusError):
-            return _status_there(event.error) not in UNDECIDED
-        return isinstance(event.error, TransactionNotFound)
-
     def repeat_later(self, event: EndFailed, now: float) -> Effects:
         """Ask again after a pause."""
         return [self._repeat_later()]
 
+    def stop_repeating(self, event: EndAnswered | EndFailed | CloseTransaction | EndTransaction, now: float) -> Effects:
+        """Leave the rest to the coordinator."""
+        self._stop_repeating()
+        return []
+
     def was_unanswered(self, event: Commit | Abort, now: float) -> bool:
-        """Return whether callers may have been told only that there was no answer."""
+        """Return whether callers may have been told only that the outcome is not known."""
         return self._unanswered
 
     def tell_of_success(self, event: Commit | Abort, now: float) -> Effects:
@@ -506,7 +553,7 @@ class TransactionMachine(StateMachine, chart=CHART):
         return self._settle("left")
 
     def settle_and_abort(self, event: ForgetTransaction, now: float) -> Effects:
-        """Abort, as if the user had called `abort`. Without an answer it is repeated."""
+        """Abort, as if the user had called `abort`."""
         self._forgotten = True
         return self._settle("aborted")
 
@@ -514,6 +561,10 @@ class TransactionMachine(StateMachine, chart=CHART):
         """Go on to the end."""
         self._forgotten = True
         return []
+
+    def is_repeated(self, event: ForgetTransaction, now: float) -> bool:
+        """Return whether END_TXN is sent again without a caller."""
+        return self in self._repeated
 
     def settle_and_close(self, event: CloseTransaction, now: float) -> Effects:
         """Abort, as if the user had called `abort`, but ask once."""
@@ -526,14 +577,14 @@ class TransactionMachine(StateMachine, chart=CHART):
         return []
 
     def nobody_waits(self, event: CloseTransaction, now: float) -> bool:
-        """Return whether END_TXN was repeated only because it had no answer."""
+        """Return whether END_TXN was repeated for no caller."""
         return self._unanswered and not self._callers
 
-    def give_up_unanswered(self, event: CloseTransaction, now: float) -> Effects:
+    def give_up_unanswered(self, event: ForgetTransaction | CloseTransaction, now: float) -> Effects:
         """End. The coordinator goes on by itself with what it was told, or aborts after the timeout."""
         return self._over(AlreadyClosed("the client is closed"))
 
-    def end_committing(self, event: EndTransaction, now: float) -> Effects:
+    def end_committing(self, event: EndFailed | EndTransaction, now: float) -> Effects:
         """End while the commit has no answer: it may be committed. All that had begun has ended before."""
         return [*self._over(event.error), *self._leave_open("", event.error)]
 
@@ -556,7 +607,13 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def _repeat_later(self) -> StartTimer:
         self._unanswered = True
+        self._repeated.add(self)
         return self.timers.start(RepeatEndDue, self._backoff.next_delay())
+
+    def _stop_repeating(self) -> None:
+        self._unanswered = True
+        self._repeated.discard(self)
+        self.timers.stop(RepeatEndDue)
 
     def _may_have_committed(self, event: EndFailed) -> bool:
         """Return whether an END_TXN before the one that has failed may have committed the transaction."""
@@ -568,6 +625,7 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def _over(self, error: PulsarException) -> Effects:
         """Refuse all that comes later, and fail registrations that nothing needs any more."""
+        self._repeated.discard(self)
         waiting, self._registrations = tuple(self._registrations), {}
         return [RefuseWork(error), FreeSubscriptions(), CallsFailed(waiting, error)]
 
@@ -575,6 +633,9 @@ class TransactionMachine(StateMachine, chart=CHART):
         what = f"the transaction {self.id}: the coordinator has not confirmed the commit, and may commit it yet"
         self._told = OutcomeUnknown(f"{what}: {error}")
         return [CallsFailed(self._take_callers(), OutcomeUnknown(f"{what}{advice}: {error}"))]
+
+    def _leave_unaborted(self, error: PulsarException) -> RewindConsumers:
+        return RewindConsumers(self._take_callers(), self._operation_failed() or error)
 
     def _fail(self, error: PulsarException) -> Effects:
         self._told = error

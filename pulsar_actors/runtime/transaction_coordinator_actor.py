@@ -40,6 +40,7 @@ from pulsar_actors.machines.machine_history import MOST_ENDED, MachineHistory
 from pulsar_actors.machines.producer_events import DropTransaction
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.repeated_ends import RepeatedEnds
 from pulsar_actors.machines.trackers.server_errors import refusal
 from pulsar_actors.machines.transaction import TransactionMachine
 from pulsar_actors.machines.transaction_coordinator import CoordinatorHandler
@@ -176,6 +177,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
         self._coordinator = coordinator
         self._operation_timeout = operation_timeout
         self._new_backoff = new_backoff  # between the repeats of an END_TXN
+        self._repeated_ends = RepeatedEnds()
         self._pending_calls = pending_calls
         self._interleaving = interleaving
         self._subscription_acks = subscription_acks
@@ -269,7 +271,8 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
     def _begin(self, new: NewTransaction) -> None:
         self._serial += 1
         machine = TransactionMachine(
-            *(self._coordinator, new.timeout, self._operation_timeout, self._new_backoff()), shared=new.shared
+            *(self._coordinator, new.timeout, self._operation_timeout, self._new_backoff(), self._repeated_ends),
+            shared=new.shared,
         )
         name = f"transaction {self._serial} of {self}"
         self._transactions[self._serial] = _Transaction(name, machine, new.opened)

@@ -12,6 +12,7 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.client import transactional_ack
+from pulsar_actors.machines.trackers.repeated_ends import MOST_REPEATED
 from pulsar_actors.machines.transaction import TransactionMachine
 from pulsar_actors.runtime.actor import actor_of
 from pulsar_actors.runtime.transaction_work import TransactionWork
@@ -641,6 +642,50 @@ def test_an_end_is_repeated_after_growing_pauses_until_the_client_closes_and_the
         assert simulation.now - began < 1.0
         simulation.sleep(600.0)
         assert lost.happened == asked
+
+
+IS_COMMITTING = "Expect Txn `(0,1)` to be in OPEN status but it is in COMMITTING status"
+
+
+@pytest.mark.parametrize(("code", "text"), [("AuthorizationError", "not allowed"), ("InvalidTxnStatus", IS_COMMITTING)])
+def test_a_transaction_whose_end_was_refused_is_not_kept_and_not_asked_for_again(code: str, text: str) -> None:
+    with Simulation() as simulation:
+        client = simulation.client()
+        refused = simulation.broker.faults.on(CommandEndTxn, times=None).refuse(code, text)
+        transaction = client.new_transaction(timedelta(seconds=10))
+        commit_without_answer(transaction)
+        assert len(transactions_of(client)) == 1
+        asked = refused.happened
+        simulation.sleep(3600.0)
+        commit_without_answer(transaction)
+        assert 1 <= refused.happened - asked <= 2
+        asked = refused.happened
+        del transaction
+        gc.collect()
+        simulation.sleep(3600.0)
+        assert (len(transactions_of(client)), refused.happened) == (0, asked)
+
+
+def test_a_coordinator_that_answers_nothing_for_long_is_asked_for_the_end_of_so_many_transactions_only() -> None:
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=1)
+        lost = simulation.broker.faults.on(CommandEndTxn, times=None).drop()
+        transactions = [client.new_transaction(timedelta(seconds=10)) for _ in range(MOST_REPEATED + 50)]
+        for each in transactions:
+            each.commit_async()
+        del each
+        simulation.sleep(60.0)
+        transactions.clear()
+        gc.collect()
+        simulation.sleep(600.0)
+        kept = transactions_of(client)
+        asked = lost.happened
+        simulation.sleep(600.0)
+        assert len(kept) == MOST_REPEATED
+        assert lost.happened - asked < 12 * MOST_REPEATED
+        lost.remove()
+        simulation.sleep(120.0)
+        assert transactions_of(client) == []
 
 
 def test_a_client_that_is_forgotten_while_an_end_is_repeated_is_collected(broker: EmbeddedBroker) -> None:

@@ -17,6 +17,7 @@ from pulsar_actors.exceptions import (
     UnknownError,
 )
 from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.repeated_ends import MOST_REPEATED, RepeatedEnds
 from pulsar_actors.machines.transaction import State, TransactionMachine
 from pulsar_actors.machines.transaction_events import (
     Abort,
@@ -55,8 +56,13 @@ NO_ANSWER = Timeout("no answer")
 COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT
 
 
+def machine(repeated: RepeatedEnds | None = None, *, shared: bool = False) -> TransactionMachine:
+    backoff = Backoff(lambda: 0.0, 1.0, 4.0)
+    return TransactionMachine(0, 60.0, 30.0, backoff, RepeatedEnds() if repeated is None else repeated, shared=shared)
+
+
 def transaction(*events: Any) -> Driven:
-    return Driven(TransactionMachine(0, 60.0, 30.0, Backoff(lambda: 0.0, 1.0, 4.0)), Begin(), *events)
+    return Driven(machine(), Begin(), *events)
 
 
 def opened(*events: Any) -> Driven:
@@ -339,26 +345,121 @@ def test_after_its_timeout_the_coordinator_is_asked_for_the_abort_until_it_answe
     assert driven.machine.state is State.EXPIRED
 
 
+NOT_WRITTEN = BrokerPersistenceError("PersistenceError", "the log could not be written")
+FORBIDDEN = AuthorizationError("AuthorizationError", "not allowed")
+
+
 @pytest.mark.parametrize(
-    ("refusal", "is_answer"),
-    [
-        (NOT_THERE, True),
-        (status("ABORTED"), True),
-        (status("COMMITTING"), True),  # by another client that shares it
-        (status("COMMITTED"), True),
-        (status("ABORTING"), False),
-        (status("OPEN"), False),
-        (BrokerPersistenceError("PersistenceError", "the log could not be written"), False),
-    ],
+    "refusal",
+    [NOT_THERE, status("ABORTED"), status("COMMITTING"), status("ABORTING"), status("OPEN"), NOT_WRITTEN, FORBIDDEN],
 )
-def test_the_abort_of_one_that_has_timed_out_is_repeated_until_its_coordinator_has_ended_it(
-    refusal: Any, *, is_answer: bool
-) -> None:
+def test_the_abort_of_one_that_has_timed_out_is_left_to_a_coordinator_that_runs(refusal: Any) -> None:
     driven = opened()
     driven.fire(TransactionTimeoutDue)
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    driven.fire(RepeatEndDue)
     driven.tell(EndFailed(refusal, repeated=False))
-    assert driven.machine.is_over == is_answer
-    assert is_answer or asked_again(driven) == ABORT
+    assert driven.machine.state is State.EXPIRED
+
+
+REFUSED_ENDS = [
+    (begin, call, refusal)
+    for begin, call, name in ((committing, Commit, "COMMITTING"), (aborting, Abort, "OPEN"))
+    for refusal in (FORBIDDEN, NOT_WRITTEN, status(name))
+]
+
+
+def refused(begin: Any, refusal: Any, *events: Any) -> Driven:
+    """Return a transaction whose end is refused, once more if the coordinator says that it goes on with it."""
+    driven = begin()
+    driven.tell(*events, EndFailed(refusal, repeated=False))
+    if driven.did(AskToEnd):
+        driven.tell(EndFailed(refusal, repeated=False))
+    return driven
+
+
+@pytest.mark.parametrize(("begin", "call", "refusal"), REFUSED_ENDS)
+def test_an_end_that_was_refused_is_repeated_for_a_caller_only(begin: Any, call: Any, refusal: Any) -> None:
+    driven = refused(begin, refusal)
+    assert RepeatEndDue not in driven.timers
+    assert driven.tell(call("again"))
+
+
+@pytest.mark.parametrize(("begin", "call", "refusal"), REFUSED_ENDS)
+def test_a_refusal_ends_the_repeats_of_an_end(begin: Any, call: Any, refusal: Any) -> None:
+    driven = begin()
+    driven.tell(EndFailed(NO_ANSWER, repeated=False), call("again"), EndFailed(refusal, repeated=False))
+    if driven.did(AskToEnd):
+        driven.tell(EndFailed(refusal, repeated=False))
+    assert driven.fire(RepeatEndDue) == []
+
+
+@pytest.mark.parametrize(("begin", "call", "refusal"), REFUSED_ENDS)
+def test_a_transaction_whose_end_was_refused_is_over_once_nothing_refers_to_it(
+    begin: Any, call: Any, refusal: Any
+) -> None:
+    driven = refused(begin, refusal, ForgetTransaction())
+    assert driven.machine.is_over
+    assert isinstance(failure(driven), OutcomeUnknown) or begin is aborting
+    driven = refused(begin, refusal)
+    assert not driven.machine.is_over
+    driven.tell(ForgetTransaction())
+    assert driven.machine.is_over
+
+
+def unanswered(repeated: RepeatedEnds) -> Driven:
+    """Return a transaction whose commit had no answer, of a coordinator with others."""
+    events = (Begin(), Begun(ID), Commit("caller"), Settled(None), EndFailed(NO_ANSWER, repeated=False))
+    return Driven(machine(repeated), *events)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (EndAnswered(),),
+        (EndFailed(FORBIDDEN, repeated=False),),
+        (EndFailed(NOT_THERE, repeated=False),),
+        (EndFailed(status("ABORTED"), repeated=False),),
+        (CloseTransaction(),),
+        (EndTransaction(AlreadyClosed("the client is closed")),),
+    ],
+)
+def test_only_so_many_transactions_of_a_coordinator_are_repeated_until_there_is_an_answer(events: Any) -> None:
+    repeated = RepeatedEnds()
+    first, *_ = [unanswered(repeated) for _ in range(MOST_REPEATED)]
+    left = unanswered(repeated)
+    assert RepeatEndDue not in left.timers
+    left.tell(ForgetTransaction())
+    assert left.machine.is_over
+    assert asked_again(first) == COMMIT
+    first.tell(EndFailed(NO_ANSWER, repeated=False))
+    assert asked_again(first) == COMMIT
+    first.tell(*events)
+    assert RepeatEndDue in unanswered(repeated).timers
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        EndAnswered(),
+        EndFailed(FORBIDDEN, repeated=False),
+        CloseTransaction(),
+        EndTransaction(AlreadyClosed("the client is closed")),
+    ],
+)
+def test_those_that_have_timed_out_are_among_them(event: Any) -> None:
+    repeated = RepeatedEnds()
+    driven = Driven(machine(repeated), Begin(), Begun(ID))
+    driven.fire(TransactionTimeoutDue)
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    others = [unanswered(repeated) for _ in range(MOST_REPEATED)]
+    assert RepeatEndDue not in others[-1].timers
+    late = Driven(machine(repeated), Begin(), Begun(ID))
+    late.fire(TransactionTimeoutDue)
+    late.tell(EndFailed(NO_ANSWER, repeated=False))
+    assert late.machine.state is State.EXPIRED
+    driven.tell(event)
+    assert RepeatEndDue in unanswered(repeated).timers
 
 
 @pytest.mark.parametrize(("begin", "call", "action"), [(committing, Commit, COMMIT), (aborting, Abort, ABORT)])
@@ -426,14 +527,14 @@ def test_the_abort_of_a_forgotten_transaction_is_repeated() -> None:
 
 
 def test_a_shared_transaction_whose_timeout_is_over_is_aborted_by_the_client_that_has_opened_it() -> None:
-    driven = Driven(TransactionMachine(0, 60.0, 30.0, Backoff(lambda: 0.0), shared=True), Begin(), Begun(ID))
+    driven = Driven(machine(shared=True), Begin(), Begun(ID))
     driven.fire(TransactionTimeoutDue)
     (ask,) = driven.did(AskToEnd)
     assert ask.command.txn_action == ABORT
 
 
 def test_a_shared_transaction_is_not_aborted_by_who_has_joined_it_and_does_not_know_its_timeout() -> None:
-    driven = Driven(TransactionMachine(0, 60.0, 30.0, Backoff(lambda: 0.0, 1.0, 4.0), shared=True), Join(ID))
+    driven = Driven(machine(shared=True), Join(ID))
     driven.fire(TransactionTimeoutDue)
     assert driven.did(AskToEnd) == []
     assert driven.machine.is_over

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 
 from pulsar_actors.exceptions import (
     AlreadyClosed,
+    BrokerRefusal,
     InvalidTxnStatusError,
     OutcomeUnknown,
     ProducerQueueIsFull,
@@ -29,6 +30,7 @@ from pulsar_actors.exceptions import (
 from pulsar_actors.machines.chart import INTERNAL
 from pulsar_actors.machines.state_machine import StartTimer
 from pulsar_actors.machines.trackers.backoff import Backoff
+from pulsar_actors.machines.trackers.repeated_ends import RepeatedEnds
 from pulsar_actors.machines.transaction import CHART, State, TransactionMachine
 from pulsar_actors.machines.transaction_events import (
     Abort,
@@ -87,7 +89,9 @@ class AnyTransaction(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         backoff = Backoff(lambda: 0.0, 0.1, 6.0)
-        self.machine: TransactionMachine = self.machine_class(ID.most, 60.0, 30.0, backoff, shared=self.shared)
+        self.machine: TransactionMachine = self.machine_class(
+            ID.most, 60.0, 30.0, backoff, RepeatedEnds(), shared=self.shared
+        )
         self.there: str | None = None  # what it is at the coordinator
         self.begins = self.is_out = self.is_not_out = False
         self.registering: list[object] = []
@@ -100,11 +104,15 @@ class AnyTransaction(RuleBasedStateMachine):
         self.timers: dict[type, StartTimer] = {}
         self.is_closing = self.told_of_failure = self.leaving = False
         self.is_forgotten = False
-        self.is_answered = False  # an END_TXN, with its outcome or with the status of the transaction
+        self.is_answered = False  # an END_TXN, with its outcome or a refusal
+        self.is_refused = False  # the last END_TXN
 
     # What the transaction does.
 
     def tell(self, event: Any) -> None:
+        if isinstance(event, EndFailed):
+            self.is_refused = isinstance(event.error, BrokerRefusal)
+            self.is_answered = self.is_answered or self.is_refused
         for effect in self.machine.handle(event, self.now):
             match effect:
                 case AskToBegin(command):
@@ -290,7 +298,7 @@ class AnyTransaction(RuleBasedStateMachine):
     def end_arrives_twice(self) -> None:
         """Lose the first answer together with the connection. The coordinator has forgotten it when it comes again."""
         self.there = (COMMITTED if self.sent else ABORTED) if self.there == OPEN else self.there
-        self.may_have_arrived, self.in_flight, self.is_answered = True, False, True
+        self.may_have_arrived, self.in_flight = True, False
         self.tell(EndFailed(UNKNOWN_THERE, repeated=True))
 
     @precondition(lambda self: self.in_flight and self.there != COMMITTED)
@@ -298,7 +306,7 @@ class AnyTransaction(RuleBasedStateMachine):
     def end_is_refused(self, error: PulsarException) -> None:
         self.in_flight = False
         if error is WRONG_STATUS:
-            self.there, self.is_answered = ABORTED, True
+            self.there = ABORTED
         self.tell(EndFailed(error, self.may_have_arrived))
 
     @precondition(lambda self: self.in_flight)
@@ -313,10 +321,12 @@ class AnyTransaction(RuleBasedStateMachine):
     @precondition(lambda self: RepeatEndDue in self.timers)
     @rule()
     def it_is_to_ask_again(self) -> None:
+        in_flight = self.in_flight
         self.fire(RepeatEndDue)
+        assert in_flight or not (self.in_flight and self.is_refused), "asks again where it was refused"
 
     def refuse_for_its_status(self, *, is_done: bool) -> None:
-        self.in_flight, self.is_answered = False, True
+        self.in_flight = False
         assert self.there is not None
         status = self.there.upper() if is_done else {COMMITTED: "COMMITTING", ABORTED: "ABORTING"}[self.there]
         text = f"Expect Txn `(3,0)` to be in OPEN status but it is in {status} status"
@@ -392,7 +402,14 @@ class AnyTransaction(RuleBasedStateMachine):
         if self.sent is None or self.is_closing:
             return
         assert self.is_answered or not self.machine.is_over, "gives up"
-        assert self.machine.is_over or self.in_flight or RepeatEndDue in self.timers, "does not ask again"
+        goes_on = self.in_flight or RepeatEndDue in self.timers or self.is_refused
+        assert goes_on or self.machine.is_over, "does not ask again"
+
+    @invariant()
+    def one_that_was_refused_is_kept_for_callers_only(self) -> None:
+        waits = self.is_refused and not self.in_flight and not self.machine.is_over
+        assert not (waits and self.is_forgotten), "is kept for nobody"
+        assert not (waits and self.machine.state is State.TIMED_OUT), "is kept for nobody"
 
 
 class AnySharedTransaction(AnyTransaction):
@@ -448,17 +465,13 @@ def leave_open_once(machine: TransactionMachine, event: Any, now: float) -> Any:
     return machine._leave_open("", event.error)
 
 
-def always(machine: TransactionMachine, event: Any, now: float) -> bool:
-    return True
-
-
 def never(machine: TransactionMachine, event: Any, now: float) -> bool:
     return False
 
 
 FURTHER: dict[str, Callable[..., Any]] = {
     method.__name__: method
-    for method in (complete, end_without_settling, fail_as_refused, send_the_other, leave_open_once, always, never)
+    for method in (complete, end_without_settling, fail_as_refused, send_the_other, leave_open_once, never)
 }
 
 # fmt: off
@@ -527,7 +540,7 @@ FAULTS = [
     fault(BeginFailed, State.OPENING, "fail_opening", {"dest": INTERNAL},
           "was not opened, and goes on", "is_not_opened"),
     # Without an answer.
-    fault(EndFailed, State.COMMITTING, "leave_commit_open", {"does": "leave_open_once"},
+    fault(EndFailed, State.COMMITTING, "repeat_commit_later", {"does": "leave_open_once"},
           "does not ask again", "go_on", "end_arrives"),
     fault(RepeatEndDue, State.COMMIT_UNANSWERED, "send_commit", {"does": None},
           "does not ask again", "go_on", "end_arrives", "it_is_to_ask_again"),
@@ -537,9 +550,21 @@ FAULTS = [
           "does not ask again", "go_on", "end_arrives", "it_is_to_ask_again", "is_to_end"),
     fault(EndFailed, State.TIMED_OUT, "repeat_later", {"does": None},
           "does not ask again", "go_on", "end_arrives", "time_passes"),
-    fault(EndFailed, State.TIMED_OUT, None, {"guard": "always"},
-          "gives up", "go_on", "end_arrives", "time_passes", guard="has_ended_there"),
-    fault(CloseTransaction, State.TIMED_OUT, None, {"dest": INTERNAL},
+    fault(EndFailed, State.TIMED_OUT, "repeat_later", {"guard": "never"},
+          "gives up", "go_on", "end_arrives", "time_passes"),
+    fault(EndFailed, State.TIMED_OUT, "stop_repeating", {"dest": INTERNAL},
+          "is kept for nobody", "go_on", "end_is_refused", "time_passes"),
+    fault(EndFailed, State.COMMITTING, "leave_commit_open", {"does": "repeat_commit_later"},
+          "asks again where", "go_on", "end_is_refused", "it_is_to_ask_again"),
+    fault(EndFailed, State.ABORTING, "leave_abort_open", {"does": "repeat_abort_later"},
+          "asks again where", "is_to_end", "go_on", "end_is_refused", "it_is_to_ask_again"),
+    fault(EndFailed, State.COMMITTING, "end_committing", {"guard": "never"},
+          "is kept for nobody", "go_on", "nothing_refers_to_it", "end_is_refused"),
+    fault(EndFailed, State.ABORTING, "end_aborting", {"guard": "never"},
+          "is kept for nobody", "go_on", "nothing_refers_to_it", "end_is_refused"),
+    fault(ForgetTransaction, State.COMMIT_UNANSWERED, "give_up_unanswered", {"dest": INTERNAL, "does": None},
+          "is kept for nobody", "go_on", "end_is_refused", "nothing_refers_to_it"),
+    fault(CloseTransaction, State.TIMED_OUT, "stop_repeating", {"dest": INTERNAL},
           "stays open", "go_on", "the_client_closes", "time_passes"),
     fault(TransactionTimeoutDue, State.COMMIT_SETTLING, "time_out_and_abort", {"guard": "never"},
           "stays open", "go_on", "the_client_closes", "time_passes", guard="is_closing"),
