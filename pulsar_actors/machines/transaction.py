@@ -58,7 +58,7 @@ from pulsar_actors.exceptions import (
     TransactionHasOperationFailed,
     TransactionNotFound,
 )
-from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
+from pulsar_actors.machines.chart import INTERNAL, Chart, Effect, Effects, Ignore, Row
 from pulsar_actors.machines.state_machine import StartTimer, StateMachine
 from pulsar_actors.machines.trackers.backoff import Backoff
 from pulsar_actors.machines.trackers.repeated_ends import RepeatedEnds
@@ -469,8 +469,12 @@ class TransactionMachine(StateMachine, chart=CHART):
         return [*over, RewindConsumers(self._take_callers(), self._operation_failed())]
 
     def repeat_abort_later(self, event: EndFailed, now: float) -> Effects:
-        """Fail the callers, who may call `abort` again, and ask again after a pause."""
-        return [self._leave_unaborted(event.error), self._repeat_later()]
+        """Fail the callers, who may call `abort` again, and ask again after a pause. Rewind the consumers once."""
+        if self._unanswered:
+            told: Effect = CallsFailed(self._take_callers(), self._operation_failed() or event.error)
+        else:
+            told = self._leave_unaborted(event.error)
+        return [told, self._repeat_later()]
 
     def end_aborting(self, event: EndFailed, now: float) -> Effects:
         """End without the abort, which the coordinator does by itself."""

@@ -132,6 +132,20 @@ def test_a_commit_without_an_answer_may_be_repeated_and_never_be_undone() -> Non
     assert driven.did(CallDone) == [CallDone(("again",))]
 
 
+def test_consumers_are_rewound_once_for_an_abort_without_an_answer_however_often_it_is_repeated() -> None:
+    driven = aborting()
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    assert driven.did(RewindConsumers) == [RewindConsumers(("caller",), NO_ANSWER)]
+    driven.fire(RepeatEndDue)
+    driven.tell(EndFailed(NO_ANSWER, repeated=False))
+    assert driven.did(RewindConsumers) == []
+    driven.tell(Abort("again"), EndFailed(NO_ANSWER, repeated=False))
+    assert driven.did(CallsFailed) == [CallsFailed(("again",), NO_ANSWER)]
+    driven.fire(RepeatEndDue)
+    driven.tell(EndAnswered())
+    assert driven.did(RewindConsumers) == [RewindConsumers((), None)]
+
+
 @pytest.mark.parametrize("was_sent_by", ["the handler", "the caller"])
 def test_that_a_repeated_commit_is_of_an_unknown_transaction_means_most_probably_that_it_succeeded(
     was_sent_by: str,
