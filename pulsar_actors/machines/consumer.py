@@ -67,6 +67,7 @@ from pulsar_actors.machines.consumer_events import (
     QueryFailed,
     SeekAnswered,
     SeekFailed,
+    SeekTimedOut,
     Subscribed,
     Unbound,
     UnsubscribeAnswered,
@@ -145,6 +146,7 @@ ROWS: Final = (
     Row(Subscribed,            SUBSCRIBING,     READY,           None,                       "bind"),
     Row(SeekAnswered,          PLACING,         READY,           None,                       "bind_placed"),
     Row(SeekFailed,            PLACING,         CLOSE_PENDING,   None,                       "close_unplaced"),
+    Row(SeekTimedOut,          PLACING,         CLOSE_PENDING,   None,                       "close_unplaced"),
     Row(BrokerClosed,          PLACING,         SEEKING_UNBOUND, None,                       "note_broker"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           "resolves_latest",          "resolve_and_announce"),
     Row(LastMessageIdAnswered, FINDING_START,   READY,           None,                       "announce"),
@@ -165,6 +167,7 @@ ROWS: Final = (
     Row(SeekAnswered,          READY,           INTERNAL,        None,                       "ask_for_latest"),
     Row(SeekFailed,            READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
     Row(SeekFailed,            SEEKING_UNBOUND, WAITING,         None,                       "release_after_refusal"),
+    Row(SeekTimedOut,          (READY, SEEKING_UNBOUND), WAITING, None,                      "drop_unanswered_seek"),
     Row(UnsubscribeFailed,     READY,           WAITING,         "broker_forgot_consumer",   "release_after_refusal"),
     Row(UnsubscribeFailed,     READY,           CLOSED,          "is_unsubscribed",          "end_unsubscribed"),
     Row(UnsubscribeFailed,     READY,           INTERNAL,        None,                       "ask_if_known"),
@@ -183,6 +186,7 @@ IGNORES: Final = (
     Ignore(ActiveConsumerChanged,   (IDLE, *UNATTACHED, CLOSE_PENDING, SEEKING_UNBOUND, *ENDING)),
     Ignore(SeekAnswered,            (IDLE, *UNATTACHED, SUBSCRIBING, CLOSE_PENDING, FINDING_START, *ENDING)),
     Ignore(SeekFailed,              (IDLE, *UNATTACHED, SUBSCRIBING, CLOSE_PENDING, *WITH_BINDING, *ENDING)),
+    Ignore(SeekTimedOut,            (IDLE, *UNATTACHED, SUBSCRIBING, CLOSE_PENDING, FINDING_START, *ENDING)),
     Ignore(UnsubscribeFailed,       (IDLE, *WITHOUT_BINDING, FINDING_START, *ENDING)),
     Ignore(UnsubscribeAnswered,     (IDLE, *WITHOUT_BINDING, FINDING_START, *ENDING)),
     *handler_ignores(STATES),
@@ -298,7 +302,7 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
         """Begin the binding: this broker did not close the consumer for the SEEK."""
         return self._bind(now)
 
-    def close_unplaced(self, event: SeekFailed, now: float) -> Effects:
+    def close_unplaced(self, event: SeekFailed | SeekTimedOut, now: float) -> Effects:
         """Close the consumer, to subscribe and send SEEK again."""
         self.note_error(event.error)
         return [self._ask_to_close(now)]
@@ -381,6 +385,10 @@ class ConsumerMachine(ConnectionHandler, chart=CHART, parts=PARTS):
     def broker_forgot_consumer(self, event: SeekFailed | UnsubscribeFailed, now: float) -> bool:
         """Return whether the broker does not know the consumer any longer."""
         return is_consumer_not_found(event.error)
+
+    def drop_unanswered_seek(self, event: SeekTimedOut, now: float) -> Effects:
+        """Close the connection, so that no late answer comes, and all that is not acknowledged comes again."""
+        return self._drop(event.error, now)
 
     def is_unsubscribed(self, event: UnsubscribeFailed, now: float) -> bool:
         """Return whether the broker has no such subscription any longer."""

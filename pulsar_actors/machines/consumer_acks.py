@@ -6,9 +6,10 @@ receipt no longer than the operation timeout; the error then names the last fail
 never made, so the acknowledgement timeout of its message starts again.
 
 Acknowledgements without a binding wait for the next one. They are also held during a seek: one that came after SEEK
-would acknowledge messages after the new position. If the connection ends before the answer, nobody knows whether they
-would, so they fail: messages that come again are better than messages that never come. Acknowledgements of corrupt
-entries are sent at once, even during a seek. They have no caller that waits, and request no receipt.
+would acknowledge messages after the new position. If the seek has no answer, nobody knows whether they would, so they
+fail: messages that come again are better than messages that never come. So do those that are made later, of messages
+from before. Acknowledgements of corrupt entries are sent at once, even during a seek. They have no caller that waits,
+and request no receipt.
 
 A topic that is not persistent keeps no acknowledgements, so an acknowledgement there completes at once.
 
@@ -35,6 +36,7 @@ from pulsar_actors.machines.consumer_events import (
     AcksAnswered,
     AcksDue,
     AcksHeld,
+    AcksInDoubt,
     AcksSettled,
     AcksVoided,
     AskToAck,
@@ -45,7 +47,6 @@ from pulsar_actors.machines.consumer_events import (
     Ended,
     FlushAcks,
     RedeliveryDue,
-    SeekInDoubt,
     SeekRefused,
     SeekSent,
     SendConsumerCommand,
@@ -88,42 +89,45 @@ NOT_OVER: Final = (*NOT_ENDING, CLOSING)
 
 # fmt: off
 ROWS: Final = (
-    #   trigger                   source              dest      guard         does
-    Row(Acknowledge,              NOT_ENDING,         INTERNAL, None,         "hold"),
-    Row(AcknowledgeUpTo,          NOT_ENDING,         INTERNAL, None,         "hold_cumulative"),
-    Row(AcknowledgeUnneeded,      NOT_ENDING,         INTERNAL, None,         "hold_unneeded"),
-    Row(AcknowledgeHandedOut,     WITH_BINDING,       INTERNAL, None,         "hold_handed_out"),
-    Row(AcknowledgeCorrupt,       WITH_BINDING,       INTERNAL, None,         "send_corrupt"),
-    Row(AcksDue,                  SENDING,            INTERNAL, None,         "send_all"),
-    Row(FlushAcks,                SENDING,            INTERNAL, None,         "send_all"),
+    #   trigger                   source              dest      guard          does
+    Row(Acknowledge,              NOT_ENDING,         INTERNAL, "is_in_doubt", "fail_in_doubt"),
+    Row(AcknowledgeUpTo,          NOT_ENDING,         INTERNAL, "is_in_doubt", "fail_cumulative_in_doubt"),
+    Row(Acknowledge,              NOT_ENDING,         INTERNAL, None,          "hold"),
+    Row(AcknowledgeUpTo,          NOT_ENDING,         INTERNAL, None,          "hold_cumulative"),
+    Row(AcknowledgeUnneeded,      NOT_ENDING,         INTERNAL, None,          "hold_unneeded"),
+    Row(AcknowledgeHandedOut,     WITH_BINDING,       INTERNAL, None,          "hold_handed_out"),
+    Row(AcknowledgeCorrupt,       WITH_BINDING,       INTERNAL, None,          "send_corrupt"),
+    Row(AcksDue,                  SENDING,            INTERNAL, None,          "send_all"),
+    Row(FlushAcks,                SENDING,            INTERNAL, None,          "send_all"),
 
     # Transactions.
-    Row(AcknowledgeInTransaction, NOT_ENDING,         INTERNAL, "is_dropped", "fail_dropped"),
-    Row(AcknowledgeInTransaction, SENDING,            INTERNAL, None,         "send_in_transaction"),
-    Row(AcknowledgeInTransaction, (UNBOUND, HELD),    INTERNAL, None,         "hold_in_transaction"),
-    Row(TransactionalAckAnswered, NOT_OVER,           INTERNAL, None,         "end_in_transaction"),
-    Row(DropTransactionalAcks,    NOT_OVER,           INTERNAL, None,         "drop_of_transaction"),
+    Row(AcknowledgeInTransaction, NOT_ENDING,         INTERNAL, "is_dropped",  "fail_dropped"),
+    Row(AcknowledgeInTransaction, NOT_ENDING,         INTERNAL, "is_in_doubt", "fail_in_transaction_in_doubt"),
+    Row(AcknowledgeInTransaction, SENDING,            INTERNAL, None,          "send_in_transaction"),
+    Row(AcknowledgeInTransaction, (UNBOUND, HELD),    INTERNAL, None,          "hold_in_transaction"),
+    Row(TransactionalAckAnswered, NOT_OVER,           INTERNAL, None,          "end_in_transaction"),
+    Row(DropTransactionalAcks,    NOT_OVER,           INTERNAL, None,          "drop_of_transaction"),
 
     # Receipts.
-    Row(AcksAnswered,             WITH_BINDING,       INTERNAL, None,         "end_answered_and_forget_failure"),
-    Row(AcksAnswered,             (UNBOUND, CLOSING), INTERNAL, None,         "end_answered"),
-    Row(AckReceiptsDue,           NOT_ENDING,         INTERNAL, None,         "fail_late"),
+    Row(AcksAnswered,             WITH_BINDING,       INTERNAL, None,          "end_answered_and_forget_failure"),
+    Row(AcksAnswered,             (UNBOUND, CLOSING), INTERNAL, None,          "end_answered"),
+    Row(AckReceiptsDue,           NOT_ENDING,         INTERNAL, None,          "fail_late"),
 
     # Bindings and seeks.
-    Row(Bound,                    UNBOUND,            SENDING,  None,         "send_kept"),
-    Row(Unbound,                  WITH_BINDING,       UNBOUND,  None,         "keep_unanswered"),
-    Row(SeekSent,                 SENDING,            HELD,     None,         "send_all"),
-    Row(SeekRefused,              HELD,               SENDING,  None,         "send_later"),
-    Row(SeekInDoubt,              (UNBOUND, HELD),    INTERNAL, None,         "drop_in_doubt"),
-    Row(AcksVoided,               HELD,               SENDING,  None,         "end_void"),
-    Row(AcksVoided,               UNBOUND,            INTERNAL, None,         "end_void"),
+    Row(Bound,                    UNBOUND,            SENDING,  None,          "send_kept"),
+    Row(Unbound,                  WITH_BINDING,       UNBOUND,  None,          "keep_unanswered"),
+    Row(SeekSent,                 SENDING,            HELD,     None,          "send_all"),
+    Row(SeekRefused,              HELD,               SENDING,  None,          "send_later"),
+    Row(AcksInDoubt,              (UNBOUND, HELD),    INTERNAL, None,          "drop_in_doubt"),
+    Row(AcksVoided,               HELD,               SENDING,  None,          "end_void"),
+    Row(AcksVoided,               UNBOUND,            INTERNAL, None,          "end_void"),
 
     # The end.
     Row(Closing,                  NOT_ENDING,         CLOSING),
-    Row(Ended,                    CLOSING,            OVER,     None,         "fail_unanswered"),
-    Row(Acknowledge,              ENDING,             INTERNAL, None,         "fail_after_end"),
-    Row(AcknowledgeUpTo,          ENDING,             INTERNAL, None,         "fail_cumulative_after_end"),
-    Row(AcknowledgeInTransaction, ENDING,             INTERNAL, None,         "fail_in_transaction_after_end"),
+    Row(Ended,                    CLOSING,            OVER,     None,          "fail_unanswered"),
+    Row(Acknowledge,              ENDING,             INTERNAL, None,          "fail_after_end"),
+    Row(AcknowledgeUpTo,          ENDING,             INTERNAL, None,          "fail_cumulative_after_end"),
+    Row(AcknowledgeInTransaction, ENDING,             INTERNAL, None,          "fail_in_transaction_after_end"),
 )
 
 IGNORES: Final = (
@@ -147,7 +151,7 @@ CHART: Final = Chart(
     ignores=IGNORES,
     inner=(
         AcknowledgeUnneeded, AcknowledgeHandedOut, AcknowledgeCorrupt, FlushAcks, Bound, Unbound, SeekSent, SeekRefused,
-        SeekInDoubt, AcksVoided, Closing, Ended,
+        AcksInDoubt, AcksVoided, Closing, Ended,
     ),
 )  # fmt: skip
 
@@ -155,13 +159,16 @@ CHART: Final = Chart(
 _NO_FORMER_CLUSTER: Final[tuple[int, PulsarException | None]] = (0, None)
 """Messages with a lower seek counter are of a former cluster, and their acknowledgements fail with this error."""
 
+_NO_DOUBT: Final = (0, ConnectionLost("no seek is in doubt"))
+"""Messages with a lower seek counter are from before a seek in doubt; their acknowledgements fail with this error."""
+
 
 class ConsumerAcks(StateMachine, chart=CHART):
     """The acknowledgements of one consumer: the guards and actions in the chart's order."""
 
     __slots__ = (
-        "_commands_sent", "_consumer_id", "_failure", "_former_cluster", "_handler", "_persistent", "_receipts",
-        "_tracker", "_trackers", "_transactional",
+        "_commands_sent", "_consumer_id", "_doubt", "_failure", "_former_cluster", "_handler", "_persistent",
+        "_receipts", "_tracker", "_trackers", "_transactional",
     )  # fmt: skip
 
     def __init__(
@@ -178,6 +185,7 @@ class ConsumerAcks(StateMachine, chart=CHART):
         self._failure: PulsarException | None = None  # the last one of this binding, or of this wait
         self._commands_sent = 0
         self._former_cluster = _NO_FORMER_CLUSTER
+        self._doubt: tuple[int, PulsarException] = _NO_DOUBT
 
     @property
     def is_holding(self) -> bool:
@@ -199,6 +207,19 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Drop everything because of a bug, and return the tokens that have no answer."""
         never_sent, sent = self._drop_all()
         return (*never_sent, *sent)
+
+    def is_in_doubt(self, event: Acknowledge | AcknowledgeUpTo | AcknowledgeInTransaction, now: float) -> bool:
+        """Return whether the messages are from before a seek that may have brought them back."""
+        generation = event.ack.generation if isinstance(event, AcknowledgeInTransaction) else event.generation
+        return generation.seek < self._doubt[0]
+
+    def fail_in_doubt(self, event: Acknowledge, now: float) -> Effects:
+        """Fail the acknowledgements: their messages may come again."""
+        return _failed(event.tokens or (), self._doubt[1])
+
+    def fail_cumulative_in_doubt(self, event: AcknowledgeUpTo, now: float) -> Effects:
+        """Fail the acknowledgement: its messages may come again."""
+        return _failed(() if event.token is None else (event.token,), self._doubt[1])
 
     def hold(self, event: Acknowledge, now: float) -> Effects:
         """Hold acknowledgements until their group is complete."""
@@ -239,6 +260,10 @@ class ConsumerAcks(StateMachine, chart=CHART):
     def fail_dropped(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Fail the caller. The broker would hold the messages back for an end of the transaction that never comes."""
         return [AcksSettled((event.ack.token,), event.dropped or _foreign())]
+
+    def fail_in_transaction_in_doubt(self, event: AcknowledgeInTransaction, now: float) -> Effects:
+        """Fail the acknowledgement: its messages may come again."""
+        return _failed((event.ack.token,), self._doubt[1])
 
     def send_in_transaction(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Send an acknowledgement of a transaction, at once if it covers no chunks of a message that is not read."""
@@ -309,10 +334,12 @@ class ConsumerAcks(StateMachine, chart=CHART):
         """Send the acknowledgements that were held for the seek with the next group, those of transactions now."""
         return [*self._send_later(), *self._send_held_in_transactions()]
 
-    def drop_in_doubt(self, event: SeekInDoubt, now: float) -> Effects:
-        """Drop the acknowledgements from before the answer, as it is not known what they would acknowledge now."""
-        lost = ConnectionLost(f"a seek may have moved the subscription: {event.reason}")
-        return self._fail_all(lost)
+    def drop_in_doubt(self, event: AcksInDoubt, now: float) -> Effects:
+        """Drop the acknowledgements from before the seek, as it is not known what they would acknowledge now."""
+        self._doubt = event.generation.seek, event.error
+        failed = self._fail_all(event.error)
+        self._tracker.sought(event.generation)
+        return failed
 
     def end_void(self, event: AcksVoided, now: float) -> Effects:
         """Complete the callers of acknowledgements from before the seek, which are void. After a move they fail."""
@@ -329,15 +356,15 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     def fail_after_end(self, event: Acknowledge, now: float) -> Effects:
         """Fail acknowledgements after the end."""
-        return [AcksSettled(event.tokens, self._handler.ending)] if event.tokens else []
+        return _failed(event.tokens or (), self._handler.ending)
 
     def fail_cumulative_after_end(self, event: AcknowledgeUpTo, now: float) -> Effects:
         """Fail an acknowledgement after the end."""
-        return [] if event.token is None else [AcksSettled((event.token,), self._handler.ending)]
+        return _failed(() if event.token is None else (event.token,), self._handler.ending)
 
     def fail_in_transaction_after_end(self, event: AcknowledgeInTransaction, now: float) -> Effects:
         """Fail an acknowledgement after the end."""
-        return [AcksSettled((event.ack.token,), self._handler.ending)]
+        return _failed((event.ack.token,), self._handler.ending)
 
     def _fail_all(self, error: PulsarException) -> Effects:
         never_sent, sent = self._drop_all()
@@ -425,6 +452,10 @@ class ConsumerAcks(StateMachine, chart=CHART):
 
     def _watch(self, now: float) -> Effects:
         return self.timers.ensure(AckReceiptsDue, self._receipts.next_deadline(), now)
+
+
+def _failed(tokens: tuple[AckToken, ...], error: PulsarException) -> Effects:
+    return [AcksSettled(tokens, error)] if tokens else []
 
 
 def _foreign() -> InvalidTxnStatusError:

@@ -217,7 +217,7 @@ class SeekRefused(NamedTuple):
 
 
 class SeekInDoubt(NamedTuple):
-    """The connection ended before the answer to the seek: the position may have moved."""
+    """The seek has no answer, for this reason: the position may have moved."""
 
     reason: str
 
@@ -269,6 +269,16 @@ class AcksVoided(NamedTuple):
     error: PulsarException | None = None
 
 
+class AcksInDoubt(NamedTuple):
+    """A seek without an answer has started this generation: acknowledgements of earlier messages fail with this error.
+
+    The generation goes on if the subscription is not durable, because the client keeps the position of that one.
+    """
+
+    generation: Generation
+    error: PulsarException
+
+
 class Closing(NamedTuple):
     """The consumer is closing: calls that need a broker fail with this error."""
 
@@ -315,7 +325,14 @@ class SeekAnswered(NamedTuple):
 
 
 class SeekFailed(NamedTuple):
-    """ERROR, in answer to SEEK, or none in time."""
+    """ERROR, in answer to SEEK."""
+
+    attempt: int
+    error: PulsarException
+
+
+class SeekTimedOut(NamedTuple):
+    """No answer to SEEK in time. The broker may still do it."""
 
     attempt: int
     error: PulsarException

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, unique
 from typing import Final
 
-from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.exceptions import ConnectionLost, PulsarException
 from pulsar_actors.machines.chart import INTERNAL, Chart, Effects, Ignore, Row
 from pulsar_actors.machines.consumer_acks import ConsumerAcks
 from pulsar_actors.machines.consumer_events import (
@@ -28,6 +28,7 @@ from pulsar_actors.machines.consumer_events import (
     AcknowledgeHandedOut,
     AcknowledgeUnneeded,
     AcksHeld,
+    AcksInDoubt,
     AcksVoided,
     Bound,
     ClearQueue,
@@ -55,6 +56,7 @@ from pulsar_actors.machines.consumer_events import (
     RedeliveryRequested,
     ResizeQueue,
     ResizeReceiverQueue,
+    SeekInDoubt,
     SendConsumerCommand,
     SendToDeadLetters,
     Sought,
@@ -99,6 +101,8 @@ ROWS: Final = (
     Row(Bound,                   UNBOUND,          BOUND,    None,               "grant_whole_queue"),
     Row(Sought,                  BOUND,            INTERNAL, None,               "seek_while_bound"),
     Row(Sought,                  UNBOUND,          INTERNAL, None,               "seek"),
+    Row(SeekInDoubt,             (UNBOUND, BOUND), INTERNAL, "broker_remembers", "void_in_doubt"),
+    Row(SeekInDoubt,             (UNBOUND, BOUND), INTERNAL, None,               "drop_acks_in_doubt"),
     Row(ClusterLeft,             UNBOUND,          INTERNAL, None,               "void_all"),
     Row(Unbound,                 BOUND,            UNBOUND,  None,               "unbind"),
     Row(Closing,                 (UNBOUND, BOUND), OVER),
@@ -163,7 +167,7 @@ CHART: Final = Chart(
     ours=OURS,
     rows=ROWS,
     ignores=IGNORES,
-    inner=(Bound, Unbound, Sought, ClusterLeft, Closing),
+    inner=(Bound, Unbound, Sought, SeekInDoubt, ClusterLeft, Closing),
 )
 
 
@@ -258,6 +262,20 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         """Start again at the target. All data about earlier messages is void."""
         self.trackers.seek(event.target)
         return self._void(None, now)
+
+    def broker_remembers(self, event: SeekInDoubt, now: float) -> bool:
+        """Return whether the next broker begins where the seek may have gone. If not, the client names the position."""
+        return self._persistent and self.trackers.start.durable
+
+    def void_in_doubt(self, event: SeekInDoubt, now: float) -> Effects:
+        """Forget all messages. All that is not acknowledged comes again, from wherever the seek has gone."""
+        self.trackers.void()
+        return [self._begin_generation(), *self.drop_acks_in_doubt(event, now)]
+
+    def drop_acks_in_doubt(self, event: SeekInDoubt, now: float) -> Effects:
+        """Have the acknowledgements fail that were made before the answer."""
+        lost = ConnectionLost(f"a seek may have moved the subscription: {event.reason}")
+        return self._acks.handle(AcksInDoubt(self.generation, lost), now)
 
     def void_all(self, event: ClusterLeft, now: float) -> Effects:
         """Forget all messages. Those of the new cluster have other ids, maybe the same ones."""
@@ -462,8 +480,11 @@ class ConsumerMessages(StateMachine, chart=CHART, current=("connection",)):
         return [*refused, *self._acknowledge(outcome.acknowledge, self.generation, now)]
 
     def _void(self, error: PulsarException | None, now: float) -> Effects:
+        return [self._begin_generation(), *self._acks.handle(AcksVoided(self.generation, error), now)]
+
+    def _begin_generation(self) -> ClearQueue:
         self.generation = self.generation.sought()
-        return [ClearQueue(self.generation), *self._acks.handle(AcksVoided(self.generation, error), now)]
+        return ClearQueue(self.generation)
 
     def _acknowledge(self, message_ids: Sequence[MessageId], generation: Generation, now: float) -> Effects:
         """Acknowledge messages that the user does not acknowledge."""

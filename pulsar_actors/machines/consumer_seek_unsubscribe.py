@@ -4,7 +4,8 @@ For a seek in a persistent topic, a broker closes the consumer. The position for
 success of the seek, so the answer is awaited first. The seek is done when the consumer is bound again. If the
 connection ends before the answer, the outcome of the seek is unknown. The call fails with an error that says so, and
 the consumer goes on. It does not repeat the seek, because others may have moved the subscription meanwhile. It drops
-what it has to acknowledge: the broker would take it for messages that the seek has brought back.
+what it has to acknowledge: the broker would take it for messages that the seek has brought back. An answer that does
+not come in time leaves the outcome unknown, too. `consumer.py` then closes the connection.
 
 An unsubscribe is handled in the same way, but a late answer still counts. The caller has been told by then that the
 outcome is unknown; the consumer ends, because without its subscription it would get no messages. It does not subscribe
@@ -57,6 +58,7 @@ from pulsar_actors.machines.consumer_events import (
     SeekInDoubt,
     SeekRefused,
     SeekSent,
+    SeekTimedOut,
     Sought,
     Unbound,
     Unsubscribe,
@@ -110,6 +112,7 @@ ROWS: Final = (
     Row(SeekAnswered,        SEEKING,            SOUGHT,             None,                     "await_binding"),
     Row(SeekFailed,          SEEKING,            QUEUED,             "broker_forgot_consumer", "queue_again"),
     Row(SeekFailed,          SEEKING,            IDLE,               None,                     "fail_seek"),
+    Row(SeekTimedOut,        SEEKING,            IDLE,               None,                     "fail_late_seek"),
     Row(Bound,               SOUGHT,             IDLE,               None,                     "complete_call"),
     Row(CallTimedOut,        SOUGHT,             IDLE,               None,                     "fail_unbound"),
     Row(ClusterLeft,         SOUGHT,             IDLE,               "seeks_a_message",        "fail_left_behind"),
@@ -147,7 +150,7 @@ IGNORES: Final = (
     Ignore(ClusterLeft, QUEUED),  # it is sent in the new cluster
     Ignore(Closing, OVER),
     # Too late; the request of a seek has its own time limit.
-    Ignore((SeekAnswered, SeekFailed), (*REBINDING, *ANY_UNSUBSCRIBING, OVER)),
+    Ignore((SeekAnswered, SeekFailed, SeekTimedOut), (*REBINDING, *ANY_UNSUBSCRIBING, OVER)),
     Ignore((UnsubscribeAnswered, UnsubscribeFailed), (*REBINDING, SEEKING, OVER)),
     Ignore(CallTimedOut, (IDLE, SEEKING, UNSUBSCRIBING_LATE, OVER)),
 )
@@ -267,6 +270,11 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
         """Fail the seek, and go on at the old position."""
         return [*self._acks.handle(SeekRefused(), now), *self._fail(self._with_failure(event.error))]
 
+    def fail_late_seek(self, event: SeekTimedOut, now: float) -> Effects:
+        """Fail the seek with an unknown outcome, and go on without the acknowledgements from before it."""
+        in_doubt = self._messages.handle(SeekInDoubt(str(event.error)), now)
+        return [*in_doubt, *self._fail(self._with_failure(event.error))]
+
     def complete_call(self, event: Bound | UnsubscribeAnswered | UnsubscribeFailed | Closing, now: float) -> Effects:
         """Complete the call."""
         return self._done()
@@ -309,7 +317,7 @@ class SeekAndUnsubscribe(StateMachine, chart=CHART, current=("attempt",)):
 
     def fail_lost_seek(self, event: Unbound, now: float) -> Effects:
         """Fail the seek with an unknown outcome, and go on without the acknowledgements from before it."""
-        return [*self._acks.handle(SeekInDoubt(event.reason), now), *self.fail_lost(event, now)]
+        return [*self._messages.handle(SeekInDoubt(event.reason), now), *self.fail_lost(event, now)]
 
     def fail_lost(self, event: Unbound, now: float) -> Effects:
         """Fail the call with an unknown outcome, and go on."""

@@ -51,6 +51,7 @@ from pulsar_actors.machines.consumer_events import (
     ResizeReceiverQueue,
     SeekAnswered,
     SeekFailed,
+    SeekTimedOut,
     SendConsumerCommand,
     SendToDeadLetters,
     Subscribed,
@@ -407,7 +408,7 @@ class ConsumerActor(HandlerActor[ConsumerMachine]):
     OUTCOMES: ClassVar = {
         **HandlerActor.OUTCOMES,
         AskToSubscribe: Outcomes(by_attempt(Subscribed), RequestRefused, by_attempt(RequestTimedOut)),
-        AskToSeek: Outcomes(by_attempt(SeekAnswered), SeekFailed, SeekFailed),
+        AskToSeek: Outcomes(by_attempt(SeekAnswered), SeekFailed, SeekTimedOut),
         AskToUnsubscribe: Outcomes(by_attempt(UnsubscribeAnswered), UnsubscribeFailed, UnsubscribeFailed),
         AskToGetLastMessageId: Outcomes(
             LastMessageIdAnswered, QueryFailed, QueryFailed, CommandGetLastMessageIdResponse

@@ -157,6 +157,36 @@ def test_an_acknowledgement_from_before_a_seek_counts_for_nothing(
         assert receive(consumer, 1) == [b"a"]
 
 
+@pytest.mark.parametrize("acknowledges", ["during the seek", "after it"])
+@pytest.mark.parametrize("answer", ["lost with its connection", "late"])
+def test_an_acknowledgement_from_before_a_seek_of_unknown_outcome_removes_nothing_that_the_seek_has_brought_back(
+    answer: str, acknowledges: str
+) -> None:
+    payloads = [b"a", b"b", b"c"]
+    with Simulation() as simulation:
+        client = simulation.client(operation_timeout_seconds=5)
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+        send(producer, *payloads)
+        messages = [consumer.receive(SOON) for _ in payloads]
+        fault = simulation.broker.faults.on(pb.CommandSuccess).stall()
+        seeking = simulation.start(lambda: consumer.seek(pulsar.MessageId.earliest))
+        simulation.until(lambda: fault.happened)
+        if acknowledges == "during the seek":
+            consumer.acknowledge_async(messages[0])
+        if answer != "late":
+            simulation.broker.cut_connections()
+        simulation.until(lambda: seeking.ended)
+        with pytest.raises((pulsar.ConnectionLost, pulsar.Timeout)):
+            seeking.result()
+        if acknowledges == "after it":
+            consumer.acknowledge_async(messages[1])
+            consumer.acknowledge_cumulative_async(messages[2])
+        fault.release()
+        assert receive(consumer, 3) == payloads
+        consumer.close()
+        assert receive(client.subscribe("t", "s"), 3) == payloads
+
+
 def test_the_last_message_of_the_topic(consumer: Consumer, producer: Producer) -> None:
     empty = consumer.get_last_message_id()
     assert (empty.ledger_id(), empty.entry_id()) == (-1, -1) or empty.entry_id() == -1

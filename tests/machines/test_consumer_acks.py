@@ -25,6 +25,7 @@ from pulsar_actors.machines.consumer_events import (
     AskToAck,
     AskToAckInTransaction,
     AskToSeek,
+    ClearQueue,
     DropTransactionalAcks,
     HandedOut,
     QueueEntries,
@@ -32,8 +33,11 @@ from pulsar_actors.machines.consumer_events import (
     Seek,
     SeekAnswered,
     SeekFailed,
+    SeekTimedOut,
     TransactionalAckAnswered,
 )
+from pulsar_actors.machines.trackers.entry_map import Generation
+from pulsar_actors.machines.trackers.start_message_id import StartMessageId
 from pulsar_actors.machines.trackers.transactional_acks import TransactionalAck
 from pulsar_actors.wire.message_id import MessageId
 from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandRedeliverUnacknowledgedMessages
@@ -307,15 +311,10 @@ def test_during_a_seek_one_waits_and_is_void_once_the_seek_succeeds() -> None:
     assert settled(driven) == [(("a",), None)]
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("has_closed", [False, True])
-def test_after_a_seek_that_may_have_taken_effect_what_was_held_is_not_sent(*, has_closed: bool) -> None:
-    driven = ready(receipts=True)
-    before = driven.generation
-    driven.tell(Acknowledge(before, (MessageId(1, 0),), ("sent",)), Seek("seek", MessageId(1, 0)))
-    driven.tell(Acknowledge(before, (MessageId(1, 1),), ("held",)), in_transaction(driven, MessageId(1, 2)))
-    if has_closed:
-        driven.tell(BrokerClosed(1, CLOSE))
-    driven.tell(Detached(1, LOST))
+def test_after_a_seek_that_may_have_taken_effect_what_was_held_is_not_sent(*, has_closed: bool, is_late: bool) -> None:
+    driven = in_doubt(has_closed=has_closed, is_late=is_late)
     ended = {token: type(each.error) for each in driven.did(AcksSettled) for token in each.tokens}
     assert ended == {"sent": ConnectionLost, "held": ConnectError, "a": ConnectError}
     driven.fire(RetryDue)
@@ -324,6 +323,56 @@ def test_after_a_seek_that_may_have_taken_effect_what_was_held_is_not_sent(*, ha
     driven.tell(AcksDue())
     assert driven.did(AskToAck) == driven.did(AskToAckInTransaction) == []
     assert driven.said(CommandAck) == []
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_what_was_received_before_a_seek_that_may_have_taken_effect_is_not_acknowledged_after_it(
+    *, is_bound: bool
+) -> None:
+    driven = in_doubt(has_closed=False, is_late=False)
+    before = Generation()
+    if is_bound:
+        driven.fire(RetryDue)
+        driven.subscribe()
+    late = in_transaction(driven, MessageId(1, 2))
+    for event, ended in (
+        (Acknowledge(before, (MessageId(1, 0),), ("one",)), ["one"]),
+        (AcknowledgeUpTo(before, MessageId(1, 1), "up to"), ["up to"]),
+        (late._replace(ack=late.ack._replace(generation=before, token="in one")), ["in one"]),
+        (Acknowledge(before, (MessageId(1, 0),), None), []),
+        (AcknowledgeUpTo(before, MessageId(1, 1), None), []),
+    ):
+        driven.tell(event)
+        failed = [token for each in driven.did(AcksSettled) for token in each.tokens]
+        assert (failed, {type(each.error) for each in driven.did(AcksSettled)} <= {ConnectionLost}) == (ended, True)
+    assert not driven.machine.acks.is_holding
+    driven.tell(Acknowledge(driven.generation, (MessageId(1, 0),), ("new",)))
+    assert driven.machine.acks.is_holding
+
+
+def test_a_consumer_that_keeps_its_own_position_goes_on_with_its_messages_after_a_seek_in_doubt() -> None:
+    driven = ready(start=StartMessageId(MessageId(1, 0), durable=False))
+    before = driven.generation
+    driven.tell(Seek("seek", MessageId(1, 0)))
+    driven.tell(Detached(1, LOST))
+    assert driven.did(ClearQueue) == []
+    driven.fire(RetryDue)
+    driven.subscribe(MessageId(1, 3))
+    assert before.still_delivers(driven.generation)
+    driven.tell(Acknowledge(before, (MessageId(1, 3),), ("one",)))
+    assert driven.machine.acks.is_holding
+
+
+def in_doubt(*, has_closed: bool, is_late: bool) -> Subscriber:
+    """Return a consumer whose seek has no answer. It has acknowledged before that, and before SEEK."""
+    driven = ready(receipts=True)
+    before = driven.generation
+    driven.tell(Acknowledge(before, (MessageId(1, 0),), ("sent",)), Seek("seek", MessageId(1, 0)))
+    driven.tell(Acknowledge(before, (MessageId(1, 1),), ("held",)), in_transaction(driven, MessageId(1, 2)))
+    if has_closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    driven.tell(SeekTimedOut(driven.attempt, Timeout("late")) if is_late else Detached(1, LOST))
+    return driven
 
 
 def test_after_a_seek_that_is_refused_one_is_sent() -> None:

@@ -89,6 +89,7 @@ from pulsar_actors.machines.consumer_events import (
     Seek,
     SeekAnswered,
     SeekFailed,
+    SeekTimedOut,
     SendConsumerCommand,
     SendToDeadLetters,
     Sought,
@@ -146,7 +147,7 @@ Place = tuple[int, int]  # entry, index in its batch
 CREATION = -1
 RAISES_DOUBT = (  # what may be the last failure from then on, or may have ended what failed
     LookupFailed, Detached, RequestRefused, RequestTimedOut, CloseTimedOut, BrokerClosed, WrongAnswer, SeekFailed,
-    UnsubscribeFailed, QueryFailed, TopicMigrated,
+    SeekTimedOut, UnsubscribeFailed, QueryFailed, TopicMigrated,
 )  # fmt: skip
 
 CallState = consumer_seek_unsubscribe.State
@@ -410,7 +411,7 @@ class AnyConsumer(RuleBasedStateMachine):
 
     def meet(self, event: Any) -> None:
         """Let something happen, and draw the conclusions that a broker would."""
-        state, seek = self.state, isinstance(event, SeekAnswered | SeekFailed)
+        state, seek = self.state, isinstance(event, SeekAnswered | SeekFailed | SeekTimedOut)
         if state is State.SUBSCRIBING and isinstance(event, RequestTimedOut | BrokerClosed | TopicMigrated):
             self.may_be_bound = True
         if isinstance(event, CloseAnswered | Detached):
@@ -463,7 +464,7 @@ class AnyConsumer(RuleBasedStateMachine):
     @rule(happens=SELDOM, age=AGES)
     def nobody_answers(self, *, happens: bool, age: int) -> None:
         attempt = self.attempt - age
-        close, seek = CloseTimedOut(attempt), SeekFailed(attempt, Timeout("late"))
+        close, seek = CloseTimedOut(attempt), SeekTimedOut(attempt, Timeout("late"))
         events = {
             State.CLOSE_PENDING: close,
             State.CLOSING: close,

@@ -55,6 +55,7 @@ from pulsar_actors.machines.consumer_events import (
     Seek,
     SeekAnswered,
     SeekFailed,
+    SeekTimedOut,
     Subscribed,
     Unsubscribe,
     UnsubscribeAnswered,
@@ -660,11 +661,28 @@ def test_a_seek_that_is_made_again_and_has_no_answer_names_what_the_first_has_me
     driven.tell(Seek("seek", plain(3)), SeekFailed(driven.attempt + 1, NOT_FOUND))
     driven.fire(RetryDue)
     driven.subscribe()
-    driven.tell(SeekFailed(driven.attempt, Timeout("the broker has not answered in time")))
+    driven.tell(SeekTimedOut(driven.attempt, Timeout("the broker has not answered in time")))
     (failed,) = driven.did(Fail)
     assert str(failed.error) == (
         "the broker has not answered in time; the last failure was: MetadataError: Consumer not found"
     )
+
+
+@pytest.mark.parametrize("has_closed", [False, True])
+def test_a_seek_without_an_answer_in_time_gives_up_its_connection(*, has_closed: bool) -> None:
+    driven = ready()
+    driven.tell(Seek("seek", plain(3)))
+    if has_closed:
+        driven.tell(BrokerClosed(1, CLOSE))
+    late = Timeout("late")
+    driven.tell(SeekTimedOut(driven.attempt, late))
+    assert driven.did(Fail) == [Fail("seek", late)]
+    assert driven.did(DropConnection) == [DropConnection(1, late)]
+    assert driven.machine.state is State.WAITING
+    driven.tell(Seek("another", plain(3)))
+    driven.fire(RetryDue)
+    driven.subscribe()
+    assert len(driven.did(AskToSeek)) == 1
 
 
 def test_an_unsubscribe_that_waited_and_has_no_answer_names_why_it_had_to_wait() -> None:

@@ -53,7 +53,7 @@ _EVENTS: Final = {
         backoff_over call_timed_out check_due close_timed_out coordinator_close_due discovery_due drain_timed_out
         first_creation_timed_out flush_timed_out handshake_timed_out keepalive_due line_check_timed_out
         operation_timed_out request_timed_out
-        repeat_end_due retry_due transaction_timeout_due watch_retry_due
+        repeat_end_due retry_due seek_timed_out transaction_timeout_due watch_retry_due
     """,
 }
 
