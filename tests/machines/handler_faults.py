@@ -36,8 +36,8 @@ CLOSE_ANSWERED = ("broker_answers_close", "go_on")
 CLOSE_UNANSWERED = ("broker_answers_close", "nobody_answers")
 
 
-def handler_faults(s: HandlerStates) -> list[Fault]:
-    """Return the lines of the table of faults that both charts have."""
+def handler_faults(s: HandlerStates, *, without_answer: str) -> list[Fault]:
+    """Return the faults that both charts have. `without_answer` is what is done when a close has no answer."""
     creating, late = s.creating[0], {"dest": s.waiting, "does": "release_and_back_off"}
     # fmt: off
     return [
@@ -86,7 +86,7 @@ def handler_faults(s: HandlerStates) -> list[Fault]:
         fault(Close, s.ready, "close_bound", {"dest": s.closed}, UNSAID, "flush", "close"),
         fault(CloseAnswered, s.closing, "end_closed", {"does": None},
               UNSAID, "publish", "close", "time_passes", *CLOSE_ANSWERED),
-        fault(CloseTimedOut, s.closing, "end_unanswered", {"does": None},
+        fault(CloseTimedOut, s.closing, without_answer, {"does": None},
               UNSAID, "publish", "close", *CLOSE_UNANSWERED),
         fault(Detached, s.closing, "end_closed", {"does": None},
               UNSAID, "publish", "close", "lose_connection", "time_passes"),

@@ -841,7 +841,7 @@ FURTHER_CALLS = methods(finish_silently, finish_twice)
 
 # fmt: off
 FAULTS = [
-    *handler_faults(STATES),
+    *handler_faults(STATES, without_answer="end_and_drop"),
     fault(HandedOut, MessagesState.BOUND, "return_permits", {"does": None},
           "permits were lost", "send", "open_entry", "redeliver"),
     fault(MessagesDiscarded, MessagesState.BOUND, "free_discarded", {"does": None},

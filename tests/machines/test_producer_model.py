@@ -637,7 +637,7 @@ FURTHER: dict[str, Callable[..., Any]] = {
 
 # fmt: off
 FAULTS = [
-    *handler_faults(STATES),
+    *handler_faults(STATES, without_answer="end_unanswered"),
     fault(ReceiptsArrived, State.READY, "match_receipts", {"does": "complete_twice"},
           "ended twice", "publish", "broker_stores"),
     fault(ReceiptsArrived, State.CLOSING, "drop_out_of_order", {"dest": INTERNAL, "does": "match_receipts"},
