@@ -149,8 +149,8 @@ ROWS: Final = (
 
     # Open.
     Row(Register,              TAKING,            INTERNAL,          None,            "ask_to_register"),
-    Row(Registered,            UNENDED,             INTERNAL,          None,            "complete_registration"),
-    Row(RegistrationFailed,    UNENDED,             INTERNAL,          None,            "fail_registration"),
+    Row(Registered,            UNENDED,           INTERNAL,          None,            "complete_registration"),
+    Row(RegistrationFailed,    UNENDED,           INTERNAL,          None,            "fail_registration"),
     Row(TransactionTimeoutDue, LEAVE_SETTLING,    EXPIRED,           None,            "time_out"),
     Row(TransactionTimeoutDue, OURS_TO_END,       EXPIRED,           "has_joined",    "time_out"),
     Row(TransactionTimeoutDue, OURS_TO_END,       EXPIRED,           "is_closing",    "time_out_and_abort"),
