@@ -25,6 +25,7 @@ CALM = 1.0
 """Seconds of work before a fault, and after it."""
 LOOK_MS = 60_000
 REST_MS = 5_000
+"""A subscription from which nothing comes for so long is empty; on a busy machine, if nothing comes for `LOOK_MS`."""
 SETTLING = 90.0
 """The longest wait for the broker to end transactions: killed, it goes on with them half a minute after its start."""
 
@@ -154,22 +155,29 @@ class Run:
             }  # the broker has loaded the topics then
             if load.has_transactions:
                 self._settle(client, load)
-            with ThreadPoolExecutor(len(load.subscriptions)) as threads:
-                list(threads.map(lambda subscription: self._empty(client, load, subscription), load.subscriptions))
+            self._empty(client, load, REST_MS)
             for topic, reader in readers.items():
                 while reader.has_message_available():
                     self._recorder.look(topic, reader.read_next(LOOK_MS))
+            if check(self._recorder.history):
+                self._empty(client, load, LOOK_MS)
 
-    def _empty(self, client: pulsar.Client, load: Load, subscription: str) -> None:
-        topic, kind = load.subscriptions[subscription]
-        judge = self._recorder.consumer(
-            client, topic, subscription, kind, name=JUDGE, initial_position=pulsar.InitialPosition.Earliest
-        )
-        try:
-            while True:
-                judge.receive(REST_MS)
-        except Timeout:
-            judge.close()
+    def _empty(self, client: pulsar.Client, load: Load, rest_ms: int) -> None:
+        """Take what is left of all subscriptions at once."""
+
+        def empty(subscription: str) -> None:
+            topic, kind = load.subscriptions[subscription]
+            judge = self._recorder.consumer(
+                client, topic, subscription, kind, name=JUDGE, initial_position=pulsar.InitialPosition.Earliest
+            )
+            try:
+                while True:
+                    judge.receive(rest_ms)
+            except Timeout:
+                judge.close()
+
+        with ThreadPoolExecutor(len(load.subscriptions)) as threads:
+            list(threads.map(empty, load.subscriptions))
 
     def _ran(self, recovery: dict[str, float]) -> Ran:
         history = self._recorder.history

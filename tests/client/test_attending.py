@@ -135,7 +135,7 @@ def test_what_comes_for_a_consumer_while_a_caller_waits_reaches_it(
 
 
 def test_a_client_closes_while_callers_wait_at_its_socket(broker: EmbeddedBroker) -> None:
-    client = pulsar.Client(broker.service_url)
+    client = pulsar.Client(broker.service_url, operation_timeout_seconds=4)  # for so long a close waits for receipts
     producer = client.create_producer("t")
     producer.send(b"first")
     broker.faults.on(CommandSendReceipt, times=None).drop()

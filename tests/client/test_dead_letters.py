@@ -549,7 +549,9 @@ def test_a_close_waits_no_longer_than_an_operation_may_take_and_then_the_message
         assert not put_off.done()
         stalled.release()
         assert isinstance(put_off.exception(PATIENCE), pulsar.AlreadyClosed)
-    assert topics.backlog(broker, f"{topic}-s-RETRY") == 2
+    # The close has no answer either, so the connection is given up: the producer may be on a new one, and have sent the
+    # message again, before it is closed.
+    assert topics.backlog(broker, f"{topic}-s-RETRY") in {2, 3}
 
 
 def test_what_is_being_put_off_keeps_a_consumer_that_nobody_holds(

@@ -17,7 +17,8 @@ LARGE = bytes(5 * 1024 * 1024 + 1)
 
 @pytest.fixture
 def limited(broker: EmbeddedBroker) -> Iterator[pulsar.Client]:
-    with pulsar.Client(broker.service_url, memory_limit_bytes=LIMIT) as client:
+    options = {"operation_timeout_seconds": 3}  # for so long a close waits for receipts
+    with pulsar.Client(broker.service_url, memory_limit_bytes=LIMIT, **options) as client:
         yield client
 
 

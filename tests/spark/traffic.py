@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pulsar_actors
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 def until(true: Callable[[], Any]) -> Any:
