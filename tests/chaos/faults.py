@@ -27,6 +27,8 @@ class Fault(NamedTuple):
     """Whether the broker may forget acknowledgements that it has confirmed."""
     moves: bool = False
     """Whether the broker closes topics and loads them again while it runs."""
+    is_overtaken: bool = False
+    """Whether another broker, if there is one, may load its topics while it runs."""
 
 
 def nothing() -> None:
@@ -123,7 +125,7 @@ FAULTS = (
     Fault("kill -9", _kill, (0.0, 1.0), needs="durable", forgets=True),
     Fault("lost broker", _lose, (ApacheCluster.session_seconds,) * 2, needs="several", forgets=True),
     Fault("full disk", _fill_disk, (1.0, 8.0), needs="disk", forgets=True),
-    Fault("freeze", _freeze, (5.0, 60.0)),
+    Fault("freeze", _freeze, (5.0, 60.0), is_overtaken=True),
     Fault("unload", _unload, (0.0, 0.0), moves=True),
     Fault("split", _split, (0.0, 0.0), needs="durable", moves=True),
     Fault("reset", _at_relays(Relay.reset), (0.0, 0.0)),

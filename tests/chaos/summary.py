@@ -61,9 +61,9 @@ class Live:
         self._runs.append(ran)
         if not sys.stdout.isatty():
             print(f"{len(self._runs)}/{self._total} {line(ran.fault, [ran])}", flush=True)
-            self._say(_broken([ran]))
+            self._say(_texts([ran]))
             return
-        lines = [*table(self._runs), f"{len(self._runs)} of {self._total} runs", *_broken(self._runs)]
+        lines = [*table(self._runs), f"{len(self._runs)} of {self._total} runs", *_texts(self._runs)]
         print((_UP.format(lines=self._drawn) if self._drawn else "") + "\n".join(lines), flush=True)
         self._drawn = len(lines)
 
@@ -78,5 +78,5 @@ class Live:
             print(each, flush=True)
 
 
-def _broken(runs: Iterable[Ran]) -> list[str]:
-    return [f"    {ran.fault}, seed {ran.seed}: {text}" for ran in runs for text in ran.broken[:5]]
+def _texts(runs: Iterable[Ran]) -> list[str]:
+    return [f"    {ran.fault}, seed {ran.seed}: {text}" for ran in runs for text in (*ran.broken[:5], *ran.noted)]
