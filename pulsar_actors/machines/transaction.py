@@ -508,7 +508,7 @@ class TransactionMachine(StateMachine, chart=CHART):
 
     def was_unanswered(self, event: Commit | Abort, now: float) -> bool:
         """Return whether callers may have been told only that the outcome is not known."""
-        return self._unanswered
+        return self._unanswered or isinstance(self._told, OutcomeUnknown)
 
     def tell_of_success(self, event: Commit | Abort, now: float) -> Effects:
         """Complete a caller who asks again: it has ended so meanwhile."""

@@ -158,6 +158,15 @@ def test_that_a_repeated_commit_is_of_an_unknown_transaction_means_most_probably
     assert "most probably committed" in str(failure(driven))
 
 
+def test_who_asks_again_after_an_outcome_that_is_not_known_hears_the_same() -> None:
+    driven = committing()
+    driven.tell(EndFailed(NOT_THERE, repeated=True))
+    told = failure(driven)
+    assert isinstance(told, OutcomeUnknown)
+    driven.tell(Commit("again"))
+    assert driven.did(CallsFailed) == [CallsFailed(("again",), told)]
+
+
 def test_that_a_first_commit_is_of_an_unknown_transaction_means_that_it_is_aborted() -> None:
     driven = committing()
     driven.tell(EndFailed(NOT_THERE, repeated=False))
