@@ -45,7 +45,7 @@ class Ran(NamedTuple):
     """By worker, the seconds from the end of the fault until work had succeeded that began after it."""
     broken: tuple[str, ...]
     noted: tuple[str, ...] = ()
-    """What the broker did, and no client can help."""
+    """What is no broken promise, and yet worth a look."""
 
 
 @contextmanager
@@ -166,6 +166,7 @@ class Run:
                 while reader.has_message_available():
                     self._recorder.look(topic, reader.read_next(LOOK_MS))
             if check(self._recorder.history):
+                self._noted.append("what was missing was waited for once more")
                 self._empty(client, load, LOOK_MS)
 
     def _empty(self, client: pulsar.Client, load: Load, rest_ms: int) -> None:

@@ -447,14 +447,17 @@ class AnyProducer(RuleBasedStateMachine):
     @precondition(lambda self: any(wire.creates for wire in self.wires.values()))
     @rule(kind=st.sampled_from(CREATE_ANSWERS), data=st.data())
     def broker_answers_create(self, kind: str, data: st.DataObject) -> None:
-        asked = [connection for connection, wire in self.wires.items() if wire.creates]
-        self.answer_create(self.wires[data.draw(st.sampled_from(asked))], kind)
+        self.answer_create(self.draw_asked(data), kind)
 
     @precondition(lambda self: any(wire.creates for wire in self.wires.values()))
     @rule(data=st.data())
     def broker_queues_create(self, data: st.DataObject) -> None:
+        self.answer_create(self.draw_asked(data), "queue")
+
+    def draw_asked(self, data: st.DataObject) -> Wire:
+        """Choose a connection on which a creation waits for its answer."""
         asked = [connection for connection, wire in self.wires.items() if wire.creates]
-        self.answer_create(self.wires[data.draw(st.sampled_from(asked))], "queue")
+        return self.wires[data.draw(st.sampled_from(asked))]
 
     def answer_create(self, wire: Wire, kind: str) -> None:
         attempt = wire.creates[0]

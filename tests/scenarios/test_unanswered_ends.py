@@ -28,12 +28,16 @@ class Program:
         self.scene = scene
         self.dice = Dice(scene.world.seed, "program")
         self.client = scene.client()
+        self.callers = [scene.world.spawn(self._run, "program")]
         self.told: dict[bytes, bool] = {}
         """Whether it was said for certain that a content is committed, or that it is not."""
         self.left = 0
         """How many of the next commands that end transactions, or answers to them, are lost or late."""
 
-    def run(self) -> None:
+    def spawn(self, call: Callable[[], object], name: str) -> None:
+        self.callers.append(self.scene.world.spawn(call, name))
+
+    def _run(self) -> None:
         self.scene.have_broker(lambda broker: broker.faults.control(self._disturb))
         producer = self.client.create_producer(TOPIC)
         for number in range(2 + self.dice.below(4)):
@@ -57,7 +61,7 @@ class Program:
         commits = dice.happens(0.6)
         end = transaction.commit if commits else transaction.abort
         if dice.happens(0.3):
-            scene.world.spawn(lambda: self._ask(content, end, commits=commits), "another caller")
+            self.spawn(lambda: self._ask(content, end, commits=commits), "another caller")
         for _ in range(1 + dice.below(4)):
             self._ask(content, end, commits=commits)
             scene.sleep(2 * OPERATION_TIMEOUT * dice.chance() * dice.below(2))
@@ -79,15 +83,15 @@ class Program:
 def unanswered_ends(scene: Scene) -> None:
     world = scene.world
     program = Program(scene)
-    caller = world.spawn(program.run, "program")
     if program.dice.happens(0.3):
         go = program.client.shutdown if program.dice.happens(0.5) else program.client.close
-        world.after(8 * OPERATION_TIMEOUT * program.dice.chance(), lambda: world.spawn(go, "closing"))
-    world.run(until=lambda: caller.ended, limit=100 * OPERATION_TIMEOUT)
-    try:
-        caller.result()
-    except PulsarException as error:
-        world.note(f"the program: {error!r}")
+        world.after(8 * OPERATION_TIMEOUT * program.dice.chance(), lambda: program.spawn(go, "closing"))
+    world.run(until=lambda: all(caller.ended for caller in program.callers), limit=100 * OPERATION_TIMEOUT)
+    for caller in program.callers:
+        try:
+            caller.result()
+        except AlreadyClosed as error:
+            world.note(f"{caller.name}: {error!r}")
     program.left = 0
     scene.calm()
     client = scene.client()
