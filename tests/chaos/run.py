@@ -3,12 +3,14 @@
 import logging
 import random
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, NamedTuple
 
 import pulsar_actors as pulsar
+from pulsar_actors.client.history import StateChange
 from pulsar_actors.exceptions import Timeout
 from tests.chaos.faults import Fault
 from tests.chaos.load import CLIENT_OPTIONS, Load
@@ -26,6 +28,8 @@ CALM = 1.0
 LOOK_MS = 60_000
 REST_MS = 5_000
 """A subscription from which nothing comes for so long is empty; on a busy machine, if nothing comes for `LOOK_MS`."""
+PAUSING = ("producer", "consumer", "transaction_coordinator", "lookup")
+"""The charts with a state in which the client lets time pass before it asks a broker again."""
 SETTLING = 90.0
 """The longest wait for the broker to end transactions: killed, it goes on with them half a minute after its start."""
 
@@ -46,6 +50,23 @@ class Ran(NamedTuple):
     broken: tuple[str, ...]
     noted: tuple[str, ...] = ()
     """What is no broken promise, and yet worth a look."""
+    paused: float | None = None
+    """The seconds of the recovery in which the client itself let time pass: the most of any producer, consumer,
+    coordinator, or one of the last lookups. In the rest it waited for the broker. None in runs from before it was told.
+    """
+
+
+def longest_pause(changes: Iterable[StateChange], since: float, until: float) -> float:
+    """Return how long the one that paused most was in WAITING in this time."""
+    paused: defaultdict[str, float] = defaultdict(float)
+    began: dict[str, float] = {}
+    for change in changes:
+        if change.chart in PAUSING:
+            if change.source == "WAITING":
+                paused[change.actor] += max(0.0, min(change.time, until) - max(began.get(change.actor, since), since))
+            if change.dest == "WAITING":
+                began[change.actor] = change.time
+    return max(paused.values(), default=0.0)
 
 
 @contextmanager
@@ -103,10 +124,11 @@ class Run:
                 time.sleep(self._seconds)
             finally:
                 end()
-            over = time.monotonic()
+            over, over_at = time.monotonic(), time.time()
             if self._fault.forgets:
                 history.disturb("amnesia")  # of what was confirmed while it lasted: a full disk ends with a restart
             recovery = self._await(load, over, RECOVERY, "go on after the fault")
+            paused = longest_pause(client.history(), over_at, over_at + max(recovery.values()))
             if self._moves:
                 history.disturb("moved")
             time.sleep(CALM)
@@ -115,7 +137,7 @@ class Run:
         with losses_noted(history), closing(target.client(tls=False, **CLIENT_OPTIONS)) as client:
             self._look(client, load)
         self._broken += check(history)
-        return self._ran(recovery)
+        return self._ran(recovery, paused)
 
     def _await(self, load: Load, since: float, within: float, what: str) -> dict[str, float]:
         """Wait until each worker has succeeded with something that began after this moment. Return how long it took."""
@@ -186,7 +208,7 @@ class Run:
         with ThreadPoolExecutor(len(load.subscriptions)) as threads:
             list(threads.map(empty, load.subscriptions))
 
-    def _ran(self, recovery: dict[str, float]) -> Ran:
+    def _ran(self, recovery: dict[str, float], paused: float) -> Ran:
         history = self._recorder.history
         sent = list(history.of(Sent))
         seats = [(each.subscription, each.topic, each.place) for each in history.received]
@@ -200,6 +222,7 @@ class Run:
             recovery,
             tuple(self._broken),
             tuple(self._noted),
+            round(paused, 3),
         )
 
 

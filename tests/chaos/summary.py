@@ -9,7 +9,7 @@ from tests.chaos.run import Ran
 
 HEAD = (
     f"{'fault':<19} {'runs':>5} {'sent':>8} {'open':>6} {'received':>9} {'again':>7} {'broken':>6}"
-    f"   {'recovery s: median, p99, most':<32}that of transactions"
+    f"   {'recovery s: median, p99, most':<32}{'that of transactions':<24}paused, most"
 )
 _UP = "\x1b[{lines}A\x1b[J"
 
@@ -34,11 +34,13 @@ def _figures(seconds: Sequence[float]) -> str:
 
 def line(name: str, runs: Sequence[Ran]) -> str:
     """Sum up some runs."""
+    pauses = [ran.paused for ran in runs if ran.paused is not None]
     others, transactions = (_figures(recovery(runs, transactions=which)) for which in (False, True))
     return (
         f"{name:<19} {len(runs):>5} {sum(ran.sent for ran in runs):>8,} {sum(ran.unknown for ran in runs):>6,} "
         f"{sum(ran.received for ran in runs):>9,} {sum(ran.again for ran in runs):>7,} "
-        f"{sum(len(ran.broken) for ran in runs):>6}   {others:<32}{transactions}"
+        f"{sum(len(ran.broken) for ran in runs):>6}   {others:<32}{transactions:<24}"
+        f"{f'{max(pauses):.2f}' if pauses else '-'}"
     )
 
 

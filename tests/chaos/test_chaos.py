@@ -5,8 +5,9 @@ from contextlib import closing
 
 import pytest
 
+from pulsar_actors.client.history import StateChange
 from tests.chaos.faults import FAULTS, Fault, fault_of, is_possible
-from tests.chaos.run import Run, losses_noted
+from tests.chaos.run import Run, longest_pause, losses_noted
 from tests.chaos.target import ApacheCluster, ApachePulsar, EmbeddedProcess, Target
 from tests.histories.history import History
 
@@ -54,6 +55,25 @@ def test_a_connection_that_is_lost_without_the_fault_is_in_the_history(embedded:
             relay.reset()
         producer.send(b"after the loss")
     assert [each.what for each in history.disturbed] == ["fault"]
+
+
+def test_the_pauses_of_a_recovery_are_those_of_the_actor_that_paused_most() -> None:
+    def change(time: float, actor: str, source: str, dest: str, chart: str = "producer") -> StateChange:
+        return StateChange(time, actor, chart, "event", source, dest, None, None, None)
+
+    changes = [
+        change(8.0, "a", "READY", "WAITING"),
+        change(9.0, "b", "READY", "WAITING"),
+        change(9.5, "b", "WAITING", "LOOKING_UP"),  # before the end of the fault
+        change(10.5, "a", "WAITING", "LOOKING_UP"),
+        change(11.0, "requests", "OPEN", "WAITING", "connection_requests"),
+        change(12.0, "a", "LOOKING_UP", "WAITING"),
+        change(13.0, "b", "READY", "WAITING"),
+        change(14.0, "b", "WAITING", "LOOKING_UP"),
+        change(16.0, "a", "WAITING", "LOOKING_UP"),  # all have gone on before
+        change(17.0, "requests", "WAITING", "OPEN", "connection_requests"),
+    ]
+    assert longest_pause(changes, since=10.0, until=15.0) == 0.5 + 3.0
 
 
 @pytest.mark.real_broker
