@@ -43,6 +43,7 @@ from tests.scenarios.test_sending import sending
 from tests.scenarios.test_slow_links import SLOW, crawling
 from tests.scenarios.test_table_views import viewing
 from tests.scenarios.test_transactions import racing, transactions
+from tests.scenarios.test_unanswered_sends import unanswered_sends
 from tests.scenarios.test_waiting_in_line import waiting_in_line
 
 MOST_MEMORY = 3 << 30
@@ -56,6 +57,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("transactions", lambda scene: transactions(scene, ConsumerType.Shared), CHANGEABLE),
     ("ends that race", racing, CALM),
     ("sending", sending, CHANGEABLE),
+    ("sending without an answer", unanswered_sends, CALM),
     ("seeking", seeking, CHANGEABLE),
     ("consuming in order", lambda scene: consuming(scene, ConsumerType.Failover), CHANGEABLE),
     ("consuming by key", lambda scene: consuming(scene, ConsumerType.KeyShared), CHANGEABLE),

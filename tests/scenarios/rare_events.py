@@ -12,10 +12,11 @@ from google.protobuf.message import Message
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.fault_rules import Action, Answer, Delay, Drop, InterceptedCommand, Refuse
+from pulsar_actors.broker.faults import Faults
 from pulsar_actors.broker.model.interfaces import Refusal
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.wire import PulsarApi_pb2 as pb
-from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, Scene
+from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, Scene, focused
 
 HERE = "pulsar://broker:6650"
 NOWHERE = "pulsar://nowhere:1"
@@ -48,15 +49,16 @@ class RareEvents:
     def __init__(self, scene: Scene, dice: Dice) -> None:
         self._scene = scene
         self._dice = dice
-        self._events: tuple[Callable[[], object], ...] = (
+        events: list[Callable[[], object]] = [
             self._hand_over, self._hand_over, self._migrate, self._end_topics, self._refuse_sends, self._skip_receipts,
             self._leave_closes, self._hand_over_while_closing, self._hand_over_while_seeking, self._create_late,
             self._leave_creations, self._answer_late, self._forget_consumers, self._leave_calls, self._leave_calls,
             self._redirect, self._answer_lookups, self._refuse_lookups,
             self._challenge_again, self._talk_garbage, self._end_transactions, self._forbid, self._delete_topics,
             self._spoil_entries, self._refuse_start, self._end_of_topic, self._be_old, self._refuse_subscriptions,
-            self._queue_twice,
-        )  # fmt: skip
+            self._queue_twice, self._migrate_after_seek, self._forget_unsubscribing, self._spoil_and_close,
+        ]  # fmt: skip
+        self._events = focused(dice, events)
 
     def happen(self) -> None:
         """Let one of them happen."""
@@ -86,8 +88,12 @@ class RareEvents:
             left -= 1
             return action(seen.command)
 
+        self._faults.control(control)
+
+    @property
+    def _faults(self) -> Faults:
         assert self._scene.broker is not None
-        self._scene.broker.faults.control(control)
+        return self._scene.broker.faults
 
     def _one(self, of: Sequence[Any]) -> Any:
         return of[self._dice.below(len(of))]
@@ -127,8 +133,8 @@ class RareEvents:
         self._to((pb.CommandSend,), refused, 1 + self._dice.below(3))
 
     def _skip_receipts(self) -> None:
-        """Confirm or refuse something while a producer closes, that is not the first that it waits for."""
-        number, error = self._dice.below(4), self._one(ENDS)
+        """While a producer closes, confirm or refuse something that is not the first it waits for, or hand it over."""
+        number, error, url = self._dice.below(4), self._one(ENDS), self._url()
 
         def said(command: Any) -> Action:
             producer = command.producer_id
@@ -136,7 +142,7 @@ class RareEvents:
                 producer_id=producer, sequence_id=number, message_id=pb.MessageIdData(ledgerId=1, entryId=number)
             )
             refusal = pb.CommandSendError(producer_id=producer, sequence_id=number, error=error, message="so")
-            return Answer((receipt if self._dice.happens(0.5) else refusal,))
+            return Answer((self._one((receipt, refusal, closed(command, url))),))
 
         self._to((pb.CommandSend,), lambda _: Drop(), 2)
         self._to((pb.CommandCloseProducer,), said)
@@ -170,6 +176,27 @@ class RareEvents:
 
         self._to((pb.CommandSeek,), said, 1 + self._dice.below(2))
 
+    def _migrate_after_seek(self) -> None:
+        """Close a consumer for its seek, or forget it, and say that its topic has migrated when it subscribes again."""
+        url, is_done = self._url(), self._dice.happens(0.5)
+        sought: list[int] = []
+
+        def said(command: Any) -> Action:
+            sought.append(command.consumer_id)
+            if is_done:
+                return Answer((closed(command, ""), pb.CommandSuccess(request_id=command.request_id)))
+            return Refuse(pb.ServerError.ConsumerNotFound, "so it is")
+
+        def subscribed(seen: InterceptedCommand) -> Action | None:
+            command: Any = seen.command
+            if not isinstance(command, pb.CommandSubscribe) or command.consumer_id not in sought:
+                return None
+            sought.clear()
+            return Answer((migrated(command, url),))
+
+        self._to((pb.CommandSeek,), said)
+        self._faults.control(subscribed)
+
     def _leave_creations(self) -> None:
         """Hand producers and consumers over, and let nobody answer when they come again, nor when they give it up."""
         self._hand_over()
@@ -189,6 +216,10 @@ class RareEvents:
     def _forget_consumers(self) -> None:
         error = self._one(FORGETS)
         self._to(self._some(CALLS), lambda _: Refuse(error, "so it is"), 1 + self._dice.below(3))
+
+    def _forget_unsubscribing(self) -> None:
+        faults = self._faults.on(pb.CommandUnsubscribe, times=1 + self._dice.below(3))
+        faults.refuse(self._one((pb.ServerError.ConsumerNotFound, pb.ServerError.SubscriptionNotFound)), "so it is")
 
     def _leave_calls(self) -> None:
         kinds, times = self._some(CALLS), 1 + self._dice.below(3)
@@ -276,8 +307,9 @@ class RareEvents:
             pb.ServerError.InvalidTxnStatus,
             pb.ServerError.TransactionConflict,
         )
-        error = self._one(errors)
-        self._to((kind,), lambda _: Refuse(error, "so it is"), 1 + self._dice.below(2))
+        error, status = self._one(errors), self._one(("COMMITTING", "COMMITTED", "ABORTING", "ABORTED"))
+        text = self._one(("so it is", f"expected OPEN status, but it is in {status} status"))
+        self._to((kind,), lambda _: Refuse(error, text), 1 + self._dice.below(2))
 
     def _forbid(self) -> None:
         kind = self._one((pb.CommandTcClientConnectRequest, pb.CommandWatchTopicList, pb.CommandGetTopicsOfNamespace))
@@ -297,6 +329,19 @@ class RareEvents:
     def _spoil_entries(self) -> None:
         """Change a byte of something that is stored, so that its checksum is wrong."""
         self._scene.on_broker(self._spoil_one)
+
+    def _spoil_and_close(self) -> None:
+        """Spoil what is being sent, and close its consumer, or have it seek, before it can say so."""
+        ways: tuple[Callable[[], object], ...] = (
+            self._scene.world.faults.cut, self._hand_over, lambda: self._scene.on_broker(self._unload),
+        )  # fmt: skip
+        for _ in range(1 + self._dice.below(4)):
+            self._scene.world.after(self._dice.chance(), self._spoil_entries)
+            self._scene.world.after(self._dice.chance(), self._one(ways))
+
+    def _unload(self, broker: Broker) -> None:
+        for topic in list(broker.cluster.namespace(NAMESPACE).topics.values()):
+            topic.unload()
 
     def _spoil_one(self, broker: Broker) -> None:
         for topic in broker.cluster.namespace(NAMESPACE).topics.values():

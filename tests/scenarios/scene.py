@@ -9,7 +9,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pykka
 
@@ -35,6 +35,8 @@ from pulsar_actors.wire.topic_name import TopicName
 from tests.histories.history import Place
 from tests.scenarios.fired_rows import counted
 from tests.support.certificates import Files
+
+T = TypeVar("T")
 
 OPERATION_TIMEOUT = 10.0
 KEEPALIVE = 4.0
@@ -257,6 +259,11 @@ class Scene:
         assert not alive, f"actors that outlive their clients: {alive}"
         left = [end.name for end in self.world.faults.connections if not end.closed]
         assert not left, f"connections that outlive their clients: {left}"
+
+
+def focused(dice: Dice, on: Sequence[T]) -> Sequence[T]:
+    """Return all of them, or only a few, so that a seed has the same things happen often, and together."""
+    return on if dice.happens(0.5) else [on[dice.below(len(on))] for _ in range(1 + dice.below(4))]
 
 
 class Played(NamedTuple):

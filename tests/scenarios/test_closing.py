@@ -261,6 +261,20 @@ def close_in_a_callback(scene: Scene, client: Client) -> None:
     scene.world.block(lambda: client._shutdown.ended is not None and client._shutdown.ended.done())
 
 
+def send_by_all(made: dict[str, list[Any]]) -> None:
+    """Send by all producers, just before the client closes: lazy partitions are starting then."""
+    for producer in made["producer"]:
+        with contextlib.suppress(PulsarException):
+            made["future"] += [producer.send_async(b"last") for _ in range(3)]
+
+
+def close_in_time(scene: Scene, close: Callable[[], object]) -> None:
+    began = scene.world.now
+    close()
+    took = scene.world.now - began
+    assert took <= CLOSING + 1.0, f"closing took {took:.3f} s"
+
+
 def try_to(make: Callable[[], object]) -> None:
     with contextlib.suppress(PulsarException):
         make()
@@ -276,14 +290,18 @@ def closing(scene: Scene) -> None:
     scene.sleep(10.0 ** (dice.chance() * 4.3 - 3))  # from a thousandth of a second to twenty
     make_it_worse(scene)
     ways: tuple[Callable[[], None], ...] = (client.close, client.shutdown, lambda: close_in_a_callback(scene, client))
-    closers = [world.spawn(ways[dice.below(3)], f"closer {number}") for number in range(1 + dice.below(2))]
+    sends_before = dice.happens(0.25)
+
+    def close() -> None:
+        if sends_before:
+            send_by_all(made)
+        close_in_time(scene, ways[dice.below(3)])
+
+    closers = [world.spawn(close, f"closer {number}") for number in range(1 + dice.below(2))]
     late = Meddler(scene, client, made, "late")
     makers = (late.make_a_producer, late.make_a_consumer, late.make_a_transaction)
     callers += [world.spawn(lambda maker=maker: try_to(maker)) for maker in makers[: dice.below(4)]]  # type: ignore[misc]
-    began = world.now
-    world.run(until=lambda: all(closer.ended for closer in closers), limit=3 * CLOSING)
-    took = world.now - began
-    assert took <= CLOSING + 1.0, f"closing took {took:.3f} s"
+    world.run(until=lambda: all(closer.ended for closer in closers), limit=5 * CLOSING)
     for closer in closers:
         closer.result()
     world.run(until=lambda: all(caller.ended for caller in callers), limit=5.0)

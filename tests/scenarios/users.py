@@ -11,11 +11,12 @@ from pulsar_actors.client.crypto_key_reader import EncryptionKeyReader
 from pulsar_actors.client.enums import ConsumerCryptoFailureAction, ConsumerType, InitialPosition, ProducerAccessMode
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.policies import ConsumerDeadLetterPolicy
+from pulsar_actors.client.shared_transaction import join_transaction, open_shared_transaction
 from pulsar_actors.exceptions import InternalError, PulsarException
 from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.simulation.world import EPOCH_MS
-from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, PARTS, SUBSCRIPTION, TOPIC, Scene
+from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, PARTS, SUBSCRIPTION, TOPIC, Scene, focused
 
 SECOND = f"{TOPIC}-2"
 ALL = re.compile(f"{NAMESPACE}/.*")
@@ -35,11 +36,13 @@ class User:
         self._dice = Dice(scene.world.seed, f"user {number}")
         self._helpers: list[Caller] = []
         patient = (self._stay, self._unsubscribe_until_it_is_told)
-        self._uses: tuple[Callable[[], object], ...] = patient if is_patient else (
+        uses: tuple[Callable[[], object], ...] = patient if is_patient else (
             self._produce, self._produce_alone, self._consume, self._consume_and_leave, self._read,
             self._read_from_a_time, self._gather, self._share_a_set, self._ask, self._work, self._end_twice, self._view,
-            self._retry, self._end_amid_an_acknowledgement, *patient,
+            self._retry, self._end_amid_an_acknowledgement, self._close_amid_acknowledgements, self._flood,
+            self._share_a_transaction, self._seek_what_came, *patient,
         )  # fmt: skip
+        self._uses = focused(self._dice, uses)
         self._caller = scene.world.spawn(self._run, f"user {number}")
 
     @property
@@ -251,6 +254,48 @@ class User:
             consumer.acknowledge(message, transaction=transaction)
         finally:
             self._try(consumer.close)
+
+    def _close_amid_acknowledgements(self) -> None:
+        """Acknowledge what was received, while another caller closes the consumer."""
+        consumer = self._client.subscribe(self._topic(), "amid", initial_position=InitialPosition.Earliest)
+        self._produce(TOPIC)
+        messages = [consumer.receive(300) for _ in range(1 + self._dice.below(3))]
+        self._beside(consumer.close)
+        for message in messages:
+            self._try(lambda message=message: self._one(consumer.acknowledge, consumer.acknowledge_cumulative)(message))
+            self._scene.sleep(0.01 * self._dice.chance())
+
+    def _seek_what_came(self) -> None:
+        consumer = self._client.subscribe(TOPIC, "seeking", initial_position=InitialPosition.Earliest)
+        try:
+            self._produce(TOPIC)
+            for _ in range(1 + self._dice.below(4)):
+                self._try(lambda: consumer.seek(consumer.receive(300).message_id()))
+        finally:
+            self._try(consumer.close)
+
+    def _flood(self) -> None:
+        """Send faster than a broker can say that it takes no more."""
+        producer = self._client.create_producer(TOPIC, batching_enabled=False, access_mode=self._one(*ACCESS))
+        try:
+            for _ in range(50):
+                producer.send_async(b"x")
+                self._scene.sleep(0.002 * self._dice.chance())
+        finally:
+            self._try(producer.close)
+
+    def _share_a_transaction(self) -> None:
+        """Have two work on one transaction, each of whom ends or leaves it, whatever the other does."""
+        opened = open_shared_transaction(self._client, TRANSACTION, 1)
+        joined = join_transaction(self._client, opened.txn_id, TRANSACTION)
+        producer = self._client.create_producer(TOPIC, send_timeout_millis=3000)
+        try:
+            for each in (opened, joined):
+                producer.send_async(b"x", transaction=each)
+                self._beside(self._one(each.commit, each.abort, each.leave, each.leave))
+                self._rest()
+        finally:
+            self._try(producer.close)
 
     def _view(self) -> None:
         self._client.create_table_view(TOPIC).close()

@@ -1,0 +1,107 @@
+"""Messages that are lost, or whose receipts are, until their time limit or the end of their producer, client or topic.
+
+What each send says is true, and most of all that a message was not stored: it had been written, in many a case.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from pulsar_actors.broker.broker import Broker
+from pulsar_actors.broker.fault_rules import Action, Delay, Drop, InterceptedCommand
+from pulsar_actors.client.client import Client
+from pulsar_actors.client.enums import ProducerAccessMode
+from pulsar_actors.exceptions import PulsarException
+from pulsar_actors.simulation.connection import CALM
+from pulsar_actors.simulation.scheduler import Dice
+from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CommandSendReceipt
+from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, PATIENCE, TOPIC, Scene, play
+from tests.scenarios.sent import Sender, Sent, a_producer
+
+RECEIPTS = (CommandSendReceipt,)
+LONGEST_SEND = 30.0
+"""The longer of the time limits of `a_producer`."""
+LOST = (RECEIPTS, RECEIPTS, (CommandSend,), (CommandSend, CommandSendReceipt))
+
+
+class Silence:
+    """Has messages and receipts lost, or receipts come late, until all is well.
+
+    No message is lost between two others: of a connection that has lost one no more arrive.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._dice = dice = Dice(scene.world.seed, "silence")
+        self._lost = LOST[dice.below(len(LOST))]
+        self._likely, self._is_late = dice.chance(), dice.happens(0.3)
+        self._deaf: set[int] = set()
+        self._is_over = False
+        scene.have_broker(lambda broker: broker.faults.control(self._disturb))
+
+    def _disturb(self, seen: InterceptedCommand) -> Action | None:
+        kind = type(seen.command)
+        if kind is CommandSend and seen.connection in self._deaf:
+            return Drop()
+        if self._is_over or kind not in self._lost or not self._dice.happens(self._likely):
+            return None
+        if kind is CommandSend:
+            self._deaf.add(seen.connection)
+            return Drop()
+        return Delay(OPERATION_TIMEOUT * self._dice.chance()) if self._is_late else Drop()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._scene.have_broker(Broker.cut_connections)
+        self._scene.calm()
+
+
+def work(scene: Scene, client: Client, sent: Sent, name: str) -> None:
+    """Send with one producer until it has ended, and close it."""
+    sender, dice = Sender(scene, sent, name), Dice(scene.world.seed, name)
+    with suppress(PulsarException):
+        producer = a_producer(scene, client, dice)
+        for _ in range(3 + dice.below(10)):
+            sender.do(producer)
+        if dice.happens(0.5):
+            began = scene.world.now
+            sender.flush(producer)
+            took = scene.world.now - began
+            assert took <= LONGEST_SEND + 1.0, f"flush() took {took:.3f} s, though every send ends sooner"
+        producer.close()
+
+
+def terminate(broker: Broker) -> None:
+    """Let the topic take no more messages."""
+    if (topic := broker.cluster.namespace(NAMESPACE).topics.get(TOPIC)) is not None:
+        topic.terminate()
+
+
+def unanswered_sends(scene: Scene) -> None:
+    world, dice, sent = scene.world, scene.dice, Sent()
+    client, other = scene.client(), scene.client()
+    silence = Silence(scene)
+
+    def fence() -> None:
+        with suppress(PulsarException):
+            other.create_producer(TOPIC, access_mode=ProducerAccessMode.ExclusiveWithFencing)
+
+    ends: tuple[Callable[[], object], ...] = (
+        client.close, client.shutdown, fence, lambda: scene.have_broker(terminate), world.faults.cut, silence.end,
+    )  # fmt: skip
+    end = ends[dice.below(len(ends))]
+    callers = [world.spawn(lambda name=name: work(scene, client, sent, name), name) for name in "ab"]  # type: ignore[misc]
+    world.after(10.0 ** (dice.chance() * 4 - 3), lambda: callers.append(world.spawn(end, "end")))
+    world.after(2 * PATIENCE, lambda: callers.append(world.spawn(silence.end, "calm")))
+    world.run(until=lambda: scene.is_calm and all(caller.ended for caller in callers), limit=5 * PATIENCE)
+    for caller in callers:
+        caller.result()
+    scene.end()
+    sent.check(scene, once=scene.topic_deduplicates)
+
+
+def test_what_is_told_of_a_message_is_true_though_nobody_has_confirmed_it() -> None:
+    play(60, unanswered_sends, CALM)
+
+
+def test_with_deduplication_none_is_stored_twice_however_often_it_is_lost() -> None:
+    play(30, unanswered_sends, CALM, deduplication=True)
