@@ -53,10 +53,14 @@ class Target:
 
     def __init__(self, folder: Path, brokers: int = 1) -> None:
         self.folder = folder
-        self.admin: Admin
         self.before = [Relays(Relay(), Relay()) for _ in range(brokers)]
         self.token_is_valid = True
         self._frozen = 0
+
+    @property
+    def admin(self) -> Admin:
+        """The administration of a broker that runs."""
+        raise NotImplementedError
 
     @property
     def relays(self) -> list[Relay]:
@@ -136,7 +140,10 @@ class Apache(Target):
             broker.environment.update(self.clock.environment)
             relays.plain.lead_to(inside)
             relays.tls.lead_to(tls_port)
-        self.admin = brokers[0].admin
+
+    @property
+    def admin(self) -> Admin:
+        return next(broker.admin for broker in self._brokers if broker.is_running)
 
     def client(self, *, tls: bool, **options: Any) -> pulsar.Client:
         ports = [relays.tls.port if tls else relays.plain.port for relays in self.before]
@@ -241,7 +248,11 @@ class EmbeddedProcess(Target):
         self._process: subprocess.Popen[bytes] | None = None
         self.before[0].plain.lead_to(self._port)
         self.service_url = f"pulsar://127.0.0.1:{self._port}"
-        self.admin = Admin(f"http://127.0.0.1:{self._web}")
+        self._admin = Admin(f"http://127.0.0.1:{self._web}")
+
+    @property
+    def admin(self) -> Admin:
+        return self._admin
 
     def client(self, *, tls: bool, **options: Any) -> pulsar.Client:
         return pulsar.Client(f"pulsar://127.0.0.1:{self.before[0].plain.port}", listener_name="relay", **options)
