@@ -319,7 +319,7 @@ class Client(Closeable):
             is the default of the official Python and C++ clients, JavaStringHash that of the Java client.
         chunk_max_message_size = -1
             With chunking, the most bytes in one piece; 0 or less: as many as the broker takes. Over a slow link, one
-            must take less than half a minute: see `docs/delivery-guarantees.md`.
+            must take less than half a minute: see `docs/large-messages.md`.
         interceptors = ()
             Objects that see, and may change, the messages that are sent: see `ProducerInterceptor`.
         encryption_keys = ()
@@ -463,7 +463,7 @@ class Client(Closeable):
             unread; 0: never. Until then a cumulative acknowledgement ends before them. Longer, while the receiver queue
             is full. Shared and Key_Shared: they come again once before that. A broker that does not send the next chunk
             for longer, as a transaction hides it or its storage is slow, makes the message lost: see
-            `docs/delivery-guarantees.md`.
+            `docs/large-messages.md`.
         priority_level = 0
             Consumers with the lowest level come first. Shared: they get messages as long as they have permits.
             Failover: one of them is the active consumer.

@@ -63,21 +63,22 @@ def test_the_commands_send_and_write_messages() -> None:
 def test_the_commands_that_measure_work_in_their_order() -> None:
     block = shell("docs/performance.md", "perf produce")
     start, *commands = [shlex.split(line, comments=True) for line in block.splitlines()]
-    assert start == ["python", "-m", "pulsar_actors", "broker", "&"]
+    assert start == ["pulsar-actors", "broker", "&"]
     with EmbeddedBroker() as broker:
         shorter = {"10": "2", "1000000": "10000", "pulsar://localhost:6650": broker.service_url}
         found: dict[str, Any] = {}
-        for python, *words in commands:
-            assert python == "python"
+        for script, *words in commands:
+            assert script == "pulsar-actors"
+            given = [shorter.get(word, word) for word in words]
             run = subprocess.run(  # noqa: S603 - our own words
-                [sys.executable, *(shorter.get(word, word) for word in words), "--json", "--warmup-time", "0"],
+                [sys.executable, "-m", "pulsar_actors", *given, "--json", "--warmup-time", "0"],
                 cwd=ROOT,
                 capture_output=True,
                 text=True,
                 timeout=60,
                 check=True,
             )
-            found[words[3]] = json.loads(run.stdout.splitlines()[-1])
+            found[words[1]] = json.loads(run.stdout.splitlines()[-1])
     assert found["produce"]["messages"] == found["consume"]["messages"] == 10_000
     assert set(found) == {"produce", "consume", "latency", "echo"}
     assert all(summary["messages"] for summary in found.values())
