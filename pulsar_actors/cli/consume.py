@@ -1,7 +1,9 @@
 """`consume`: writes the messages of topics to the standard output, one on a line.
 
 Without a subscription it reads, and leaves nothing behind at the broker. With one, each message is acknowledged once it
-is written. Ctrl-C is a regular end, and so is a reader of the output that goes away.
+is written. A broker without batch index acknowledgement keeps a batch until all of its messages are acknowledged: after
+a part of it, it delivers the batch from its first message again. Ctrl-C is a regular end, and so is a reader of the
+output that goes away.
 """
 
 import re
@@ -98,6 +100,7 @@ def _source(arguments: Namespace, client: Client) -> tuple[Take, Callable[[Seque
         consumer_type=SUBSCRIPTION_TYPES[arguments.subscription_type],
         initial_position=position,
         schema=schema,
+        batch_index_ack_enabled=True,
     )
     return consumer.receive_many, lambda messages: consumer.acknowledge(list(messages))
 

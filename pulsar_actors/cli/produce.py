@@ -132,7 +132,7 @@ def run(arguments: Namespace) -> int:
                 arguments.topic,
                 schema=arguments.schema.schema,
                 compression_type=COMPRESSIONS[arguments.compression],
-                batching_enabled=True,
+                batching_enabled=not arguments.no_batching,
                 batching_max_publish_delay_ms=_BETWEEN_LINES,
                 block_if_queue_full=True,
             )
@@ -231,6 +231,7 @@ def configure(parser: ArgumentParser) -> None:
     group.add_argument(
         "-z", "--compression", choices=COMPRESSIONS, default="NONE", help="of batches (default: %(default)s)"
     )
+    group.add_argument("--no-batching", action="store_true", help="each message travels alone")
 
 
 PRODUCE: Final = Command(

@@ -291,6 +291,21 @@ def test_a_subscription_goes_on_where_it_was_and_a_reader_leaves_nothing(
     assert command("consume", "t", "-s", "s", "-w", "0.1") == ""
 
 
+def test_a_subscription_goes_on_within_a_batch(command: Command) -> None:
+    command("produce", "t", "-m", "one", "-m", "two", "-m", "three")
+    one = ("consume", "t", "-s", "s", "-p", "Earliest", "-n", "1")
+    assert [command(*one) for _ in range(3)] == ["one\n", "two\n", "three\n"]
+
+
+@pytest.mark.parametrize(("words", "entries"), [([], 1), (["--no-batching"], 2)])
+def test_messages_travel_alone_if_that_is_asked_for(
+    command: Command, client: pulsar.Client, words: list[str], entries: int
+) -> None:
+    command("produce", "t", "-m", "one", "-m", "two", *words)
+    ids = [message.message_id() for message in stored(client, "t")]
+    assert len({(each.ledger_id(), each.entry_id()) for each in ids}) == entries
+
+
 def test_several_topics_and_a_pattern(command: Command, client: pulsar.Client) -> None:
     for topic in ("one", "only", "two"):
         client.create_producer(topic).send(topic.encode())
