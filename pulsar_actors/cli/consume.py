@@ -2,8 +2,8 @@
 
 Without a subscription it reads, and leaves nothing behind at the broker. With one, each message is acknowledged once it
 is written. A broker without batch index acknowledgement keeps a batch until all of its messages are acknowledged: after
-a part of it, it delivers the batch from its first message again. Ctrl-C is a regular end, and so is a reader of the
-output that goes away.
+a part of it, it delivers the batch from its first message again. Ctrl-C is a regular end, and so are the end of a
+terminated topic and a reader of the output that goes away.
 """
 
 import re
@@ -29,7 +29,7 @@ from pulsar_actors.client.enums import InitialPosition
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.schema import BYTES, Schema
-from pulsar_actors.exceptions import PulsarException, Timeout
+from pulsar_actors.exceptions import PulsarException, Timeout, TopicTerminated
 
 AT_ONCE: Final = 100
 POLL_MS: Final = 500
@@ -39,26 +39,11 @@ def run(arguments: Namespace) -> int:
     """Write messages until there are enough, or none comes any more."""
     if arguments.regex:
         _check_pattern(arguments)
-    left = arguments.num_messages or None
     try:
         with client_of(
             arguments, arguments.service_url or LOCAL, operation_timeout_seconds=arguments.timeout
         ) as client:
-            take, done = _source(arguments, client)
-            last = time.monotonic()
-            while left is None or left > 0:
-                try:
-                    messages = take(AT_ONCE if left is None else min(left, AT_ONCE), POLL_MS)
-                except Timeout:
-                    if arguments.wait is not None and time.monotonic() - last >= arguments.wait:
-                        break
-                    continue
-                for message in messages:
-                    print(*_lines_of(message, arguments), sep="\n")
-                sys.stdout.flush()
-                done(messages)
-                last = time.monotonic()
-                left = None if left is None else left - len(messages)
+            _write_messages(arguments, client)
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:
@@ -68,6 +53,28 @@ def run(arguments: Namespace) -> int:
         print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
         return 1
     return 0
+
+
+def _write_messages(arguments: Namespace, client: Client) -> None:
+    take, done = _source(arguments, client)
+    left = arguments.num_messages or None
+    last = time.monotonic()
+    while left is None or left > 0:
+        try:
+            messages = take(AT_ONCE if left is None else min(left, AT_ONCE), POLL_MS)
+        except Timeout:
+            if arguments.wait is not None and time.monotonic() - last >= arguments.wait:
+                return
+            continue
+        except TopicTerminated:
+            print("end: the topic takes no more messages, and all that it has are received", file=sys.stderr)
+            return
+        for message in messages:
+            print(*_lines_of(message, arguments), sep="\n")
+        sys.stdout.flush()
+        done(messages)
+        last = time.monotonic()
+        left = None if left is None else left - len(messages)
 
 
 def _check_pattern(arguments: Namespace) -> None:

@@ -20,6 +20,7 @@ from pulsar_actors.__main__ import main
 from pulsar_actors.broker import EmbeddedBroker
 from pulsar_actors.schema import AvroSchema, JsonSchema, Record, String, StringSchema
 from tests.support.life import closed_port
+from tests.support.topics import terminate
 
 Command = Callable[..., str]
 DEFINITION = {"type": "record", "name": "Fruit", "fields": [{"name": "kind", "type": "string"}]}
@@ -304,6 +305,23 @@ def test_messages_travel_alone_if_that_is_asked_for(
     command("produce", "t", "-m", "one", "-m", "two", *words)
     ids = [message.message_id() for message in stored(client, "t")]
     assert len({(each.ledger_id(), each.entry_id()) for each in ids}) == entries
+
+
+@pytest.mark.parametrize("words", [[], ["-s", "s"], ["-s", "s", "-w", "5"]])
+def test_the_end_of_a_terminated_topic_is_a_regular_end(
+    broker: EmbeddedBroker, command: Command, client: pulsar.Client, words: list[str]
+) -> None:
+    client.create_producer("t").send(b"last")
+    terminate(broker, "t")
+    says = "end: the topic takes no more messages, and all that it has are received\n"
+    assert command("consume", "t", "-p", "Earliest", *words, says=says) == "last\n"
+
+
+def test_a_subscription_that_the_broker_refuses_as_terminated_is_an_error(
+    broker: EmbeddedBroker, command: Command
+) -> None:
+    broker.faults.on("subscribe").refuse("TopicTerminatedError", "gone")
+    command("consume", "t", "-s", "s", status=1, says="failed: ")
 
 
 def test_several_topics_and_a_pattern(command: Command, client: pulsar.Client) -> None:
