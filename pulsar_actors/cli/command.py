@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pulsar_actors.cli.terminal import drop_output
+from pulsar_actors.exceptions import BrokerRefusal
 from pulsar_actors.named_tuple import NamedTuple
 
 INTERRUPTED: Final = 130
@@ -42,6 +43,12 @@ def status_of(arguments: Namespace) -> int:
         drop_output()
         return OUTPUT_GONE
     return status
+
+
+def reason_of(fault: Exception) -> str:
+    """Return the text of an error after its kind. That of a broker's refusal begins with the kind itself."""
+    tells_its_kind = isinstance(fault, BrokerRefusal) and fault.code
+    return str(fault) if tells_its_kind else f"{type(fault).__name__}: {fault}"
 
 
 def integer_argument(least: int, most: int) -> Callable[[str], int]:

@@ -21,7 +21,7 @@ from pulsar_actors.cli.arguments import (
     client_of,
     non_negative_number,
 )
-from pulsar_actors.cli.command import Command, integer_argument
+from pulsar_actors.cli.command import Command, integer_argument, reason_of
 from pulsar_actors.cli.message_lines import line_of, plain_value
 from pulsar_actors.cli.terminal import dimmed, drop_output, shown
 from pulsar_actors.client.client import Client
@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
         drop_output()
         return 0
     except (PulsarException, OSError, ValueError, RecursionError) as fault:
-        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
+        print(f"failed: {reason_of(fault)}", file=sys.stderr)
         return 1
     return 0
 

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final, TextIO
 
 from pulsar_actors.cli.broker import BrokerProcess
-from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument
+from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument, reason_of
 from pulsar_actors.cli.demo_traffic import MIN_SIZE, CuttableEngine, Traffic
 from pulsar_actors.cli.demo_watch import watch
 from pulsar_actors.cli.pipeline import show_pipeline
@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
         print("stopped")
         return INTERRUPTED
     except (PulsarException, OSError) as fault:
-        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
+        print(f"failed: {reason_of(fault)}", file=sys.stderr)
         return 1
 
 

@@ -21,7 +21,7 @@ from pulsar_actors.cli.arguments import (
     named_value,
     non_negative_number,
 )
-from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument
+from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument, reason_of
 from pulsar_actors.cli.message_lines import message_of
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.interceptors import MessageToSend
@@ -147,13 +147,13 @@ def run(arguments: Namespace) -> int:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
     except (PulsarException, OSError, ValueError) as error:
-        print(f"failed: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"failed: {reason_of(error)}", file=sys.stderr)
         return 1
     print(f"messages stored on {arguments.topic}: {sending.sent - sending.failed:,}", file=sys.stderr)
     if sending.first_failure is not None:
         print(f"failed: {sending.failed:,}, the first with {sending.first_failure.name}", file=sys.stderr)
     if fault is not None:
-        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
+        print(f"failed: {reason_of(fault)}", file=sys.stderr)
     return int(fault is not None or sending.failed > 0)
 
 

@@ -389,6 +389,15 @@ def test_a_terminal_gets_no_control_characters_of_a_message(
     assert (head[:5], head[-10:]) == ("\x1b[2m(", "a=\\x1b\x1b[0m")
 
 
+@pytest.mark.parametrize("words", [["produce", "t", "-m", "a"], ["consume", "t"]])
+def test_the_name_of_an_error_is_said_once(
+    broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    broker.faults.on("lookup").refuse("TopicNotFound", "no such topic")
+    assert main([*words, "-u", broker.service_url]) == 1
+    assert capsys.readouterr().err == "failed: TopicNotFound: no such topic\n"
+
+
 def test_a_message_that_fails_is_counted(broker: EmbeddedBroker, command: Command) -> None:
     broker.faults.on("send").refuse("TopicTerminatedError", "no more")
     command("produce", "t", "-m", "a", status=1, says="failed: 1, the first with TopicTerminated")

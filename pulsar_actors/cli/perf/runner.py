@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from pulsar_actors.cli.broker import BrokerProcess
-from pulsar_actors.cli.command import INTERRUPTED
+from pulsar_actors.cli.command import INTERRUPTED, reason_of
 from pulsar_actors.cli.perf.arguments import client_of, run_times_of
 from pulsar_actors.cli.perf.plot import draw_plot
 from pulsar_actors.cli.perf.stats import Counts, PerfReport, ReportLabels, RunMonitor, write_percentile_file
@@ -50,7 +50,7 @@ def measure(arguments: Namespace, labels: ReportLabels, set_up: SetUp) -> int:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
     except (PulsarException, OSError, ValueError) as fault:
-        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
+        print(f"failed: {reason_of(fault)}", file=sys.stderr)
         return 1
 
 
@@ -98,7 +98,7 @@ def _measure(arguments: Namespace, labels: ReportLabels, client: Client, set_up:
         return 1
     work.clean_up()
     if workers.fault is not None:
-        print(f"failed: {type(workers.fault).__name__}: {workers.fault}", file=sys.stderr)
+        print(f"failed: {reason_of(workers.fault)}", file=sys.stderr)
     return 1 if workers.fault is not None or interval.failed else 0
 
 
