@@ -1,26 +1,30 @@
 """`check-imports`: which names of the official client a program uses, and which are missing or differ here.
 
-The program is read and not run. A name counts if it is reached through an import of `pulsar`: `pulsar.Client`, or `C`
-after `from pulsar import Client as C`. What a program does with an object, such as a method of a consumer, cannot be
-seen so; the page of differences lists all of it.
+The program is read and not run; of a notebook, its cells of Python. A name counts if it is reached through an import of
+`pulsar`: `pulsar.Client`, or `C` after `from pulsar import Client as C`. What a program does with an object, such as a
+method of a consumer, cannot be seen so; the page of differences lists all of it.
 """
 
 import ast
 import sys
-import tokenize
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
 from pulsar_actors.cli.command import Command
+from pulsar_actors.cli.programs import CHECKPOINTS, NOTEBOOK, PROGRAM, Program, read_program
 from pulsar_actors.named_tuple import NamedTuple
 
 OFFICIAL: Final = "pulsar"
 OURS: Final = "pulsar_actors"
-PAGE: Final = "docs/official-client.md"
+INNER: Final = "_pulsar"
+"""The C++ client, which is a module of its own beside `pulsar`."""
+
+PAGE: Final = "Coming from the official client"
 
 DIFFERENT: Final[Mapping[str, str]] = {
     "Client": "certificates must be for the host: tls_validate_hostname is on by default",
@@ -40,6 +44,7 @@ DIFFERENT: Final[Mapping[str, str]] = {
 }
 """The difference of a name that is in both clients."""
 
+_ALL: Final = "what it brings and is missing here cannot be seen: import names one by one, or import pulsar"
 _INSIDE: Final = "is an object of the C++ client, which is not here: everything public has a name of its own"
 
 
@@ -59,19 +64,22 @@ class _Uses(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name.partition(".")[0] == OFFICIAL:
-                name = alias.name if alias.asname else OFFICIAL
-                self._bound[alias.asname or OFFICIAL] = name
-                self._note(alias.name, node)
+            root = alias.name.partition(".")[0]
+            if root in {OFFICIAL, INNER}:
+                self._bound[alias.asname or root] = _from_pulsar(alias.name if alias.asname else root)
+                self._note(_from_pulsar(alias.name), node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = node.module or ""
-        if node.level or module.partition(".")[0] != OFFICIAL:
+        if node.level or module.partition(".")[0] not in {OFFICIAL, INNER}:
             return
+        module = _from_pulsar(module)
         for alias in node.names:
-            name = module if alias.name == "*" else f"{module}.{alias.name}"
-            self._bound[alias.asname or alias.name] = name
-            self._note(name, node)
+            if alias.name == "*":
+                self._bound |= {name: f"{module}.{name}" for name in _public_names(module)}
+            else:
+                self._bound[alias.asname or alias.name] = f"{module}.{alias.name}"
+            self._note(f"{module}.{alias.name}", node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         name = self._whole_name(node)
@@ -96,6 +104,17 @@ class _Uses(ast.NodeVisitor):
             self.found.append(Use(within, node.lineno))
 
 
+def _from_pulsar(name: str) -> str:
+    """Return the name that begins with `pulsar`: it has the C++ client as a member."""
+    return name if name.partition(".")[0] == OFFICIAL else f"{OFFICIAL}.{name}"
+
+
+def _public_names(module: str) -> list[str]:
+    """Return what a module of this package has for `import *` of the official one."""
+    ours = _found_here(tuple(module.split(".")[1:]))
+    return [name for name in dir(ours) if not name.startswith("_")] if isinstance(ours, ModuleType) else []
+
+
 def uses_in(program: str) -> list[Use]:
     """Return the names of the official client that a program uses, each where it is used first."""
     visitor = _Uses()
@@ -108,20 +127,33 @@ def uses_in(program: str) -> list[Use]:
 
 def verdict_on(name: str) -> tuple[str, bool]:
     """Return what there is to say of a name, nothing if it is the same here, and whether it is missing."""
-    parts = name.split(".")
-    if "_pulsar" in parts:
+    parts = tuple(name.split("."))
+    if INNER in parts:
         return _INSIDE, True
-    found: object = import_module(OURS)
-    for at, part in enumerate(parts):
-        found = _member(found, part)
-        if found is None:
-            return f"{'.'.join(parts[: at + 1])} is missing", True
-    return next((DIFFERENT[key] for key in _enclosing(parts) if key in DIFFERENT), ""), False
+    if parts[-1] == "*":
+        return (_ALL, False) if _found_here(parts[:-1]) is not None else verdict_on(".".join(parts[:-1]))
+    for end in range(1, len(parts) + 1):
+        if _found_here(parts[:end]) is None:
+            return f"{'.'.join(parts[:end])} is missing", True
+    differences = (_difference_of(parts[:end]) for end in range(len(parts), 0, -1))
+    return next(filter(None, differences), ""), False
 
 
-def _enclosing(parts: list[str]) -> Iterator[str]:
-    for end in range(len(parts), 0, -1):
-        yield ".".join(parts[:end])
+def _difference_of(parts: tuple[str, ...]) -> str:
+    """Return the difference of a name, or of the other name in the table for the same object."""
+    name = ".".join(parts)
+    return DIFFERENT[name] if name in DIFFERENT else _different_objects().get(id(_found_here(parts)), "")
+
+
+@cache
+def _different_objects() -> Mapping[int, str]:
+    return {id(_found_here(tuple(name.split(".")))): DIFFERENT[name] for name in reversed(tuple(DIFFERENT))}
+
+
+@cache
+def _found_here(parts: tuple[str, ...]) -> object:
+    """Return what this package has by a name, without `pulsar.`; None if there is nothing."""
+    return _member(_found_here(parts[:-1]), parts[-1]) if parts else import_module(OURS)
 
 
 def _member(owner: object, name: str) -> object:
@@ -135,40 +167,80 @@ def _member(owner: object, name: str) -> object:
 
 def run(arguments: Namespace) -> int:
     """Read the files; the exit status is 1 if a name is missing here, or a file cannot be read."""
-    names, missing, different, unread = set[str](), set[str](), set[str](), False
-    for path in _files(arguments.paths):
+    findings = Findings()
+    for path in arguments.paths:
+        findings.read(path)
+    if findings.names:
+        print(findings.total())
+    if findings.different or findings.missing:
+        print(f"the page {PAGE!r} of the documentation lists all differences")
+    return int(bool(findings.missing) or findings.unread)
+
+
+class Findings:
+    """The names in all programs, and what became of them. Each that differs is told where it is found."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.missing: set[str] = set()
+        self.different: set[str] = set()
+        self.unread = False
+
+    def read(self, path: Path) -> None:
+        """Read a program, or all of a folder."""
+        programs = list(_programs_in(path))
+        if not programs:
+            print(f"{path}: there is no program in it: no file that ends with {PROGRAM} or {NOTEBOOK}")
+            return
+        uses = [self._uses_of(program) for program in programs]
+        if not any(uses) and None not in uses:
+            print(f"{path}: no use of {OFFICIAL}{' in any program' if path.is_dir() else ''}")
+
+    def total(self) -> str:
+        """Return the sum."""
+        same = len(self.names) - len(self.missing) - len(self.different)
+        return (
+            f"names of the official client: {same} the same, {len(self.different)} different, "
+            f"{len(self.missing)} missing"
+        )
+
+    def _uses_of(self, path: Path) -> list[Use] | None:
+        """Return the names in a program, None if it cannot be read."""
         try:
-            with tokenize.open(path) as file:
-                uses = uses_in(file.read())
-        except (OSError, SyntaxError, ValueError) as fault:
-            print(f"{path}: {fault}", file=sys.stderr)
-            unread = True
-            continue
+            program = read_program(path)
+            uses = uses_in(program.text)
+        except (OSError, SyntaxError, ValueError, RecursionError) as fault:
+            print(f"{path}: not read: {fault}", file=sys.stderr)
+            self.unread = True
+            return None
         for use in uses:
-            said, is_missing = verdict_on(use.name)
-            names.add(use.name)
-            (missing if is_missing else different if said else set[str]()).add(use.name)
-            if said:
-                print(f"{path}:{use.line}: {OFFICIAL}.{use.name}: {said}")
-    same = len(names) - len(missing) - len(different)
-    print(f"names of the official client: {same} the same, {len(different)} different, {len(missing)} missing")
-    if different or missing:
-        print(f"{PAGE} lists all differences")
-    return int(bool(missing) or unread)
+            self._tell(use, program)
+        return uses
+
+    def _tell(self, use: Use, program: Program) -> None:
+        said, is_missing = verdict_on(use.name)
+        if said:
+            name = use.name if use.name.partition(".")[0] == INNER else f"{OFFICIAL}.{use.name}"
+            print(f"{program.place_of(use.line)}: {name}: {said}")
+        if said is not _ALL:
+            self.names.add(use.name)
+            (self.missing if is_missing else self.different if said else set[str]()).add(use.name)
 
 
-def _files(paths: list[Path]) -> Iterator[Path]:
-    """Return the files, and the programs in the folders."""
-    for path in paths:
-        if path.is_dir():
-            yield from sorted(path.rglob("*.py"))
-        else:
-            yield path
+def _programs_in(path: Path) -> Iterator[Path]:
+    """Return the path itself, or the programs in a folder."""
+    if path.is_dir():
+        found = (each for ending in (PROGRAM, NOTEBOOK) for each in path.rglob(f"*{ending}"))
+        yield from sorted(each for each in found if CHECKPOINTS not in each.parts)
+    else:
+        yield path
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="a program, or a folder of programs")
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="FILE", help="a program, a notebook, or a folder of them"
+    )
 
 
 CHECK_IMPORTS: Final = Command(

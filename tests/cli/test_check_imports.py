@@ -1,3 +1,4 @@
+import json
 import operator
 import os
 import subprocess
@@ -10,7 +11,8 @@ import pulsar.asyncio
 import pytest
 
 from pulsar_actors.__main__ import main
-from pulsar_actors.cli.check_imports import DIFFERENT, uses_in, verdict_on
+from pulsar_actors.cli.check_imports import DIFFERENT, PAGE, uses_in, verdict_on
+from tests.docs.pages import ROOT
 from tests.support.surface import surface_of
 
 
@@ -24,7 +26,10 @@ def names(program: str) -> list[tuple[str, int]]:
         ("import pulsar\npulsar.Client('x')", [("Client", 2)]),
         ("import pulsar as p\np.ConsumerType.Shared", [("ConsumerType.Shared", 2)]),
         ("from pulsar import Client as C, Timeout\nC('x')", [("Client", 1), ("Timeout", 1)]),
-        ("from pulsar.schema import *\nAvroSchema", [("schema", 1)]),
+        ("from pulsar.schema import *\nAvroSchema\nother", [("schema.*", 1), ("schema.AvroSchema", 2)]),
+        ("from pulsar import *\nClient('x')", [("*", 1), ("Client", 2)]),
+        ("import _pulsar\n_pulsar.Result", [("_pulsar", 1), ("_pulsar.Result", 2)]),
+        ("from _pulsar import Result as R\nR.Ok", [("_pulsar.Result", 1), ("_pulsar.Result.Ok", 2)]),
         ("import pulsar.schema\npulsar.schema.Record", [("schema", 1), ("schema.Record", 2)]),
         ("import pulsar.schema as s\ns.Record", [("schema", 1), ("schema.Record", 2)]),
         ("from pulsar import schema\nclass A(schema.Record): pass", [("schema", 1), ("schema.Record", 2)]),
@@ -73,6 +78,81 @@ def test_the_objects_of_the_compiled_client_are_missing() -> None:
     assert "C++" in said
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("exceptions.Timeout", "Timeout"),
+        ("exceptions.PulsarException.error", "PulsarException"),
+        ("tableview.TableView", "TableView"),
+        ("schema.schema_avro.AvroSchema", "schema.AvroSchema"),
+    ],
+)
+def test_a_name_differs_as_the_other_name_of_the_same_object_does(name: str, key: str) -> None:
+    assert verdict_on(name) == (DIFFERENT[key], False)
+
+
+@pytest.mark.parametrize(("name", "is_missing"), [("*", False), ("schema.*", False), ("nonsense.*", True)])
+def test_an_import_of_all_names_is_told(name: str, *, is_missing: bool) -> None:
+    said, found = verdict_on(name)
+    assert said
+    assert found is is_missing
+
+
+def test_the_page_that_is_named_is_one_of_the_site() -> None:
+    assert f"- {PAGE}: official-client.md" in (ROOT / "mkdocs.yml").read_text()
+
+
+def cell(source: str, kind: str = "code") -> dict[str, object]:
+    return {"cell_type": kind, "source": source.splitlines(keepends=True)}
+
+
+def notebook(*cells: dict[str, object], language: str = "python") -> str:
+    return json.dumps({"metadata": {"language_info": {"name": language}}, "cells": cells})
+
+
+def test_the_cells_of_a_notebook_are_read_without_their_magics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "# import pulsar"
+    magics = "%pip install pulsar-client\nfiles = !ls\nif files:\n    %time\npulsar?\nimport pulsar\n"
+    cells = cell(text, "markdown"), cell(magics), cell("%%bash\nif [ 1 ]; then"), cell("%%time\n\npulsar.Nope")
+    (tmp_path / "n.ipynb").write_text(notebook(*cells))
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "n.ipynb").write_text("no notebook")
+    assert main(["check-imports", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[:2] == [
+        f"{tmp_path}/n.ipynb: cell 4, line 3: pulsar.Nope: Nope is missing",
+        "names of the official client: 0 the same, 0 different, 1 missing",
+    ]
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '{"cells": [7]}', notebook(cell("x"), language="R"), notebook(cell("import ("))]
+)
+def test_what_is_no_notebook_of_python_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (tmp_path / "n.ipynb").write_text(content)
+    assert main(["check-imports", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith(f"{tmp_path}/n.ipynb: not read: ")
+    assert said.out == ""
+
+
+def test_without_any_use_of_pulsar_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty, program = tmp_path / "empty", tmp_path / "p.py"
+    empty.mkdir()
+    program.write_text("import sys\n")
+    assert main(["check-imports", str(empty), str(program), str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{empty}: there is no program in it: no file that ends with .py or .ipynb",
+        f"{program}: no use of pulsar",
+        f"{tmp_path}: no use of pulsar in any program",
+    ]
+
+
 def test_it_says_each_difference_with_its_place_and_a_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "b.py").write_text("import pulsar\npulsar.InitialPosition.Latest\npulsar.Nonsense.x\n")
@@ -83,7 +163,7 @@ def test_it_says_each_difference_with_its_place_and_a_sum(tmp_path: Path, capsys
         f"{tmp_path}/a.py:1: pulsar.Client: {DIFFERENT['Client']}",
         f"{tmp_path}/inner/b.py:3: pulsar.Nonsense.x: Nonsense is missing",
         "names of the official client: 1 the same, 1 different, 1 missing",
-        "docs/official-client.md lists all differences",
+        "the page 'Coming from the official client' of the documentation lists all differences",
     ]
 
 
