@@ -1,6 +1,7 @@
 """The run of a measurement: its broker and client, its threads, and its report."""
 
 import contextlib
+import os
 import sys
 import threading
 from argparse import Namespace
@@ -39,8 +40,7 @@ SetUp = Callable[[Namespace, Client, threading.Event], Work]
 
 def measure(arguments: Namespace, labels: ReportLabels, set_up: SetUp) -> int:
     """Measure; the exit status is 0 if nothing failed. Ctrl-C during the run is a regular end of it."""
-    if arguments.plot and not arguments.stats_interval_seconds:
-        arguments.parser.error("--plot draws a point for each interval: give -i more than 0 seconds")
+    _check_files(arguments)
     try:
         with _broker(arguments.service_url) as service_url:
             _require_broker(arguments, service_url)
@@ -52,6 +52,23 @@ def measure(arguments: Namespace, labels: ReportLabels, set_up: SetUp) -> int:
     except (PulsarException, OSError, ValueError) as fault:
         print(f"failed: {reason_of(fault)}", file=sys.stderr)
         return 1
+
+
+def _check_files(arguments: Namespace) -> None:
+    """Refuse what could not be written after the run."""
+    refuse = arguments.parser.error
+    if arguments.plot and not arguments.stats_interval_seconds:
+        refuse("--plot draws a point for each interval: give -i more than 0 seconds")
+    if arguments.plot and arguments.plot.suffix.lower() != ".svg":
+        refuse(f"--plot writes SVG, so its file ends with .svg, not {arguments.plot.name!r}")
+    for name, file in (("--plot", arguments.plot), ("--histogram-file", arguments.histogram_file)):
+        if file and not _can_be_written(file):
+            refuse(f"{name}: {str(file)!r} cannot be written")
+
+
+def _can_be_written(file: Path) -> bool:
+    place = file if file.exists() else file.parent
+    return os.access(place, os.W_OK) and not file.is_dir() and file.parent.is_dir()
 
 
 @contextlib.contextmanager

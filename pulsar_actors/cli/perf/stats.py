@@ -245,7 +245,8 @@ def _latency_values(latencies: Histogram) -> dict[str, float]:
 def _live_line(interval: Interval) -> str:
     speed = f"{interval.rate:11,.0f} msg/s  {interval.megabits:9,.1f} Mbit/s"
     failed = f"  failed {interval.failed:,}" if interval.failed else ""
-    return f"{speed}  ms {_percentiles(interval, LIVE_PERCENTILES)}{failed}"
+    latencies = f"ms {_percentiles(interval, LIVE_PERCENTILES)}" if len(interval.latencies) else "no latencies"
+    return f"{speed}  {latencies}{failed}"
 
 
 def _percentiles(interval: Interval, which: tuple[float, ...]) -> str:
@@ -256,10 +257,16 @@ def _percentiles(interval: Interval, which: tuple[float, ...]) -> str:
 def _summary_lines(labels: ReportLabels, warm_up: float, interval: Interval) -> list[str]:
     without = f", without a warm-up of {warm_up:.1f} s" if warm_up else ""
     speed = f"{interval.rate:,.0f} msg/s, {interval.megabits:,.1f} Mbit/s"
-    return [
+    counted = [
         f"{labels.done:<12} {interval.messages:,} messages in {interval.seconds:.2f} s{without}: {speed}",
         f"failed       {interval.failed:,}",
-        f"CPU          {interval.cpu_microseconds:.2f} us per message, of the whole process",
+    ]
+    if interval.messages:
+        counted.append(f"CPU          {interval.cpu_microseconds:.2f} us per message, of the whole process")
+    if not len(interval.latencies):
+        return [*counted, "latency      not measured: no message was timed"]
+    return [
+        *counted,
         f"latency      {labels.timed}, of {len(interval.latencies):,} messages, in ms:",
         f"             mean {interval.latencies.mean() * 1e3:.2f}  {_percentiles(interval, SUMMARY_PERCENTILES)}",
     ]

@@ -147,6 +147,36 @@ def test_a_plot_without_intervals_is_refused(capsys: pytest.CaptureFixture[str],
     assert "--plot draws a point for each interval" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--plot", "{here}/p.png"], "--plot writes SVG, so its file ends with .svg, not 'p.png'"),
+        (["--plot", "{here}/none/p.svg"], "--plot: '{here}/none/p.svg' cannot be written"),
+        (["--plot", "{here}/folder.svg"], "--plot: '{here}/folder.svg' cannot be written"),
+        (["--histogram-file", "{here}/none/h"], "--histogram-file: '{here}/none/h' cannot be written"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "folder.svg").mkdir()
+    with pytest.raises(SystemExit) as ended:
+        main(["perf", "produce", "t", "-m", "1", *(word.format(here=tmp_path) for word in words)])
+    assert ended.value.code == 2
+    assert says.format(here=tmp_path) in capsys.readouterr().err
+
+
+def test_a_run_without_messages_says_so(broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "perf", "consume", "t", "-time", "0.4", "--warmup-time", "0", "-i", "0.1", "-u", broker.service_url
+    assert main(words) == 0
+    *intervals, received, failed, latency = capsys.readouterr().out.splitlines()
+    assert intervals
+    assert all(line.endswith("no latencies") for line in intervals)
+    assert received.startswith("received     0 messages in ")
+    assert failed == "failed       0"
+    assert latency == "latency      not measured: no message was timed"
+
+
 def test_the_summary_has_the_settings_without_secrets(perf: Perf) -> None:
     summary = perf("produce", "t", "-m", "1", "--auth-plugin", "token", "--auth-params", "token:canary")
     assert summary["settings"]["num_messages"] == 1
