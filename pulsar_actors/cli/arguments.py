@@ -1,6 +1,8 @@
 """Arguments that several commands have: the connection to a broker, and words for what clients have enums for."""
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
 from typing import Any, Final
 
 from pulsar_actors.client.authentication import Authentication
@@ -44,6 +46,18 @@ def named_value(text: str) -> tuple[str, str]:
     if not (name and equals):
         raise ArgumentTypeError(f"takes NAME=VALUE, got {text!r}")
     return name, value
+
+
+def readable_file(text: str) -> Path:
+    """Parse the path of a file that can be read. It is not opened: what a pipe has can be read once."""
+    path = Path(text)
+    if path.is_dir():
+        raise ArgumentTypeError(f"{text!r} is a folder")
+    if not path.exists():
+        raise ArgumentTypeError(f"there is no file {text!r}")
+    if not os.access(path, os.R_OK):
+        raise ArgumentTypeError(f"{text!r} cannot be read")
+    return path
 
 
 def add_connection_arguments(parser: ArgumentParser, without_url: str) -> Any:  # noqa: ANN401 - of a class private to argparse

@@ -20,6 +20,7 @@ from pulsar_actors.cli.arguments import (
     client_of,
     named_value,
     non_negative_number,
+    readable_file,
 )
 from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument, reason_of
 from pulsar_actors.cli.message_lines import message_of
@@ -162,6 +163,8 @@ def messages(arguments: Namespace) -> Iterator[MessageToSend]:
     properties, encoding = dict(arguments.property), arguments.schema
     for _ in range(arguments.times):
         for number, content in enumerate(_contents(arguments), 1):
+            if arguments.json and not content.strip():
+                continue
             if arguments.json:
                 message = _of_line(number, content, encoding)
             else:
@@ -205,7 +208,12 @@ def configure(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("messages", "without -m and -f, each line of the standard input is one")
     group.add_argument("-m", "--message", action="append", default=[], help="a message; may be given several times")
     group.add_argument(
-        "-f", "--file", action="append", default=[], type=Path, help="a file that is a message; with --json, of lines"
+        "-f",
+        "--file",
+        action="append",
+        default=[],
+        type=readable_file,
+        help="a file that is a message; with --json, of lines",
     )
     group.add_argument("--json", action="store_true", help="each line is an object of JSON, as `consume --json` writes")
     group.add_argument("-k", "--key", help="the key of messages without one")

@@ -79,6 +79,24 @@ def test_messages_and_files_are_sent_in_turn_and_as_often_as_is_asked_for(
     assert {(message.partition_key(), message.properties()["x"]) for message in found} == {("key", "1")}
 
 
+def test_an_empty_line_of_json_is_skipped(command: Command, client: pulsar.Client) -> None:
+    given = b'{"payload": "one"}\n\n  \r\n{"payload": "two"}\n\nno JSON\n'
+    command("produce", "t", "--json", given=given, status=1, says="line 6: a line is an object of JSON")
+    assert [message.data() for message in stored(client, "t")] == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(("name", "says"), [("none", "there is no file '{}'"), ("folder", "'{}' is a folder")])
+def test_a_file_that_cannot_be_read_is_refused_before_anything_is_sent(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, says: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    file = str(tmp_path / name)
+    with pytest.raises(SystemExit) as ended:
+        main(["produce", "t", "-m", "a", "-f", file])
+    assert ended.value.code == 2
+    assert f"argument -f/--file: {says.format(file)}" in capsys.readouterr().err
+
+
 def test_what_consume_writes_in_json_produce_reads(command: Command, client: pulsar.Client) -> None:
     producer = client.create_producer("from")
     producer.send(b"\xff", {"a": "1"}, "key", "order", event_timestamp=17)
