@@ -50,20 +50,23 @@ class Encoding(NamedTuple):
 
 
 def schema_argument(text: str) -> Encoding:
-    """Parse the name of a schema, or `avro:` and a file with a definition."""
-    from pulsar_actors.schema import AutoPublishSchema, StringSchema  # noqa: PLC0415 - most need none
+    """Parse the name of a schema, or `avro:` or `json:` and a file with a definition."""
+    from pulsar_actors.cli.json_values import JsonOfDefinition, ValuesOfTopic  # noqa: PLC0415 - most need none
+    from pulsar_actors.schema import StringSchema  # noqa: PLC0415 - the same
 
     kind, _, file = text.partition(":")
     try:
         if kind == "avro" and file:
             return _avro(json.loads(Path(file).read_text()))
+        if kind == "json" and file:
+            return Encoding(JsonOfDefinition(json.loads(Path(file).read_text())), json.loads)
     except (OSError, ValueError, ImportError, RecursionError, PulsarException) as fault:
         raise ArgumentTypeError(f"{text}: {fault}") from None
     if text == "string":
         return Encoding(StringSchema(), bytes.decode)
     if text in {"bytes", "auto"}:
-        return Encoding(BYTES if text == "bytes" else AutoPublishSchema(), bytes)
-    raise ArgumentTypeError(f"takes bytes, string, auto or avro:FILE, got {text!r}")
+        return Encoding(BYTES if text == "bytes" else ValuesOfTopic(), bytes)
+    raise ArgumentTypeError(f"takes bytes, string, auto, avro:FILE or json:FILE, got {text!r}")
 
 
 def _avro(definition: Any) -> Encoding:  # noqa: ANN401 - JSON
@@ -224,7 +227,8 @@ def configure(parser: ArgumentParser) -> None:
         "--schema",
         type=schema_argument,
         default="bytes",
-        help="bytes, string, auto (bytes that fit the topic's schema) or avro:FILE (default: %(default)s)",
+        help="bytes, string, avro:FILE or json:FILE with a definition, or auto: by the topic's schema, bytes, and "
+        "values with --json (default: %(default)s)",
     )
     group.add_argument(
         "-n",

@@ -160,9 +160,9 @@ class AutoPublishSchema(Schema):
             stored = schemas.latest(topic)
         except TopicNotFound:  # also of a topic that exists, but has no schema
             return BYTES
-        bound = AutoPublishSchema()
-        bound._of_topic = schema_of(stored)
-        bound._schema_info = SchemaInfo(
+        bound = type(self)()
+        bound._of_topic = schema_of(stored)  # noqa: SLF001 - of the same class
+        bound._schema_info = SchemaInfo(  # noqa: SLF001 - the same
             SchemaType(stored.type), topic.rpartition("/")[2], stored.data, stored.properties
         )
         return bound

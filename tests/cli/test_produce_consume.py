@@ -287,7 +287,9 @@ def test_bytes_must_fit_the_schema_of_a_topic_that_has_one(command: Command, cli
     assert [message.value().kind for message in stored(client, "fruit", schema=JsonSchema(Fruit))] == ["pear", "plum"]
 
 
-@pytest.mark.parametrize("schema", ["nonsense", "avro", "avro:", "avro:/no/such/file", "avro:deep"])
+@pytest.mark.parametrize(
+    "schema", ["nonsense", "avro", "avro:", "avro:/no/such/file", "avro:deep", "json", "json:deep"]
+)
 def test_a_schema_that_is_none_is_refused_with_the_usage(
     schema: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +298,48 @@ def test_a_schema_that_is_none_is_refused_with_the_usage(
     with pytest.raises(SystemExit):
         main(["produce", "t", "--schema", schema])
     assert "argument --schema: " in capsys.readouterr().err
+
+
+AUTO = ["--schema", "auto", "--json"]
+
+
+def test_values_of_a_json_topic_go_round(command: Command, client: pulsar.Client, tmp_path: Path) -> None:
+    (tmp_path / "fruit.json").write_text(json.dumps(DEFINITION))
+    command("produce", "from", "--schema", f"json:{tmp_path / 'fruit.json'}", given=b'{"kind": "pear"}\n')
+    lines = command(*everything("from", 1), *AUTO)
+    assert json.loads(lines)["value"] == {"kind": "pear"}
+    command("produce", "to", "--schema", f"json:{tmp_path / 'fruit.json'}", "--json", given=lines.encode())
+    command("produce", "to", *AUTO, given=lines.encode())
+    pears = stored(client, "to", schema=JsonSchema(Fruit))
+    assert [message.value().kind for message in pears] == ["pear", "pear"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (AvroSchema(None, schema_definition=PART), {"b": b"\xff"}),
+        (StringSchema(), "pear"),
+        (pulsar.schema.BooleanSchema(), True),
+        (pulsar.schema.Int64Schema(), -7),
+        (pulsar.schema.DoubleSchema(), 1.5),
+    ],
+    ids=lambda given: str(given)[:30],
+)
+def test_values_go_round_by_the_schema_of_their_topic(
+    command: Command, client: pulsar.Client, schema: Any, value: object
+) -> None:
+    client.create_producer("from", schema=schema).send(value)
+    client.create_producer("to", schema=schema)
+    command("produce", "to", *AUTO, given=command(*everything("from", 1), *AUTO).encode())
+    assert [message.value() for message in stored(client, "to", schema=schema)] == [value]
+
+
+def test_a_value_that_the_topic_takes_none_of_is_told(command: Command, client: pulsar.Client) -> None:
+    pair = pulsar.schema.KeyValueSchema(StringSchema(), StringSchema())
+    client.create_producer("pairs", schema=pair)
+    says = "failed: WrongContent: a topic with a schema of the type KEY_VALUE takes no values of JSON: send a payload"
+    command("produce", "pairs", *AUTO, given=b'{"value": ["a", "b"]}', status=1, says=says)
+    command("produce", "plain", *AUTO, given=b'{"value": 7}', status=1, says="failed: WrongContent: ")
 
 
 def test_a_subscription_goes_on_where_it_was_and_a_reader_leaves_nothing(

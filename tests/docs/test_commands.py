@@ -1,10 +1,12 @@
 """The commands on the pages do what is said of them."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -47,7 +49,7 @@ def test_the_calls_that_switch_deduplication_on_do_so() -> None:
 
 
 def test_the_commands_send_and_write_messages() -> None:
-    block = shell("docs/command-line.md", "pulsar-actors produce")
+    block = shell("docs/command-line.md", "pulsar-actors produce orders")
     with EmbeddedBroker() as broker, pulsar.Client(broker.service_url) as client:
         command = rf"{sys.executable} -m pulsar_actors \1 -u {broker.service_url}"
         lines = [re.sub(r"pulsar-actors (\w+)", command, line.partition("#")[0]) for line in block.splitlines()]
@@ -58,6 +60,17 @@ def test_the_commands_send_and_write_messages() -> None:
         assert [each.stdout for each in done] == ["", "3 apples\n", ""]
         copy = client.create_reader("copies", pulsar.MessageId.earliest).read_next(10_000)
         assert (copy.data(), copy.partition_key()) == (b"3 apples", "shop 7")
+
+
+def test_the_commands_with_a_schema_send_a_value_on(tmp_path: Path) -> None:
+    block = shell("docs/command-line.md", "json:fruit.json")
+    with EmbeddedBroker() as broker, pulsar.Client(broker.service_url) as client:
+        command = rf"{sys.executable} -m pulsar_actors \1 -u {broker.service_url}"
+        script = re.sub(r"pulsar-actors (\w+)", command, block)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=environment, timeout=60, check=True)  # noqa: S603, S607
+        reader = client.create_reader("fruit", pulsar.MessageId.earliest)
+        assert [json.loads(reader.read_next(10_000).data()) for _ in range(2)] == [{"kind": "pear"}] * 2
 
 
 def test_the_commands_that_measure_work_in_their_order() -> None:
