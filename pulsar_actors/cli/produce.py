@@ -136,7 +136,8 @@ def run(arguments: Namespace) -> int:
                 arguments.topic,
                 schema=arguments.schema.schema,
                 compression_type=COMPRESSIONS[arguments.compression],
-                batching_enabled=not arguments.no_batching,
+                batching_enabled=not (arguments.no_batching or arguments.chunking),
+                chunking_enabled=arguments.chunking,
                 batching_max_publish_delay_ms=_BETWEEN_LINES,
                 block_if_queue_full=True,
             )
@@ -155,10 +156,14 @@ def run(arguments: Namespace) -> int:
         return 1
     print(f"messages stored on {arguments.topic}: {sending.sent - sending.failed:,}", file=sys.stderr)
     if sending.first_failure is not None:
-        print(f"failed: {sending.failed:,}, the first with {sending.first_failure.name}", file=sys.stderr)
+        print(f"failed: {sending.failed:,}, the first with {_failure(sending.first_failure)}", file=sys.stderr)
     if fault is not None:
         print(f"failed: {reason_of(fault)}", file=sys.stderr)
     return int(fault is not None or sending.failed > 0)
+
+
+def _failure(result: Result) -> str:
+    return f"{result.name}: --chunking sends it in pieces" if result is Result.MessageTooBig else result.name
 
 
 def messages(arguments: Namespace) -> Iterator[MessageToSend]:
@@ -242,6 +247,12 @@ def configure(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "-z", "--compression", choices=COMPRESSIONS, default="NONE", help="of batches (default: %(default)s)"
+    )
+    group.add_argument(
+        "-c",
+        "--chunking",
+        action="store_true",
+        help="messages above the broker's limit travel in pieces, and none in batches",
     )
     group.add_argument("--no-batching", action="store_true", help="each message travels alone")
 

@@ -342,6 +342,14 @@ def test_a_value_that_the_topic_takes_none_of_is_told(command: Command, client: 
     command("produce", "plain", *AUTO, given=b'{"value": 7}', status=1, says="failed: WrongContent: ")
 
 
+def test_a_message_above_the_limit_travels_in_pieces_if_that_is_asked_for(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(6_000_000))
+    large = "produce", "t", "-f", str(tmp_path / "large")
+    command(*large, status=1, says="failed: 1, the first with MessageTooBig: --chunking sends it in pieces\n")
+    command(*large, "--chunking", "-m", "small", says="messages stored on t: 2\n")
+    assert command(*everything("t", 2)) == f"small\n{bytes(6_000_000).decode()}\n"
+
+
 def test_a_subscription_goes_on_where_it_was_and_a_reader_leaves_nothing(
     command: Command, client: pulsar.Client
 ) -> None:
