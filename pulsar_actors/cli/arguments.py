@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsar_actors.client.authentication import Authentication
+from pulsar_actors.client.authentication_methods import METHODS, is_method
 from pulsar_actors.client.client import Client
+from pulsar_actors.client.client_options import SHORTEST_TIMEOUT
 from pulsar_actors.client.enums import CompressionType, ConsumerType, InitialPosition
+from pulsar_actors.client.validation import LONGEST_SECONDS
 
 LOCAL: Final = "pulsar://localhost:6650"
 
@@ -40,6 +43,24 @@ def non_negative_number(text: str) -> float:
     return number
 
 
+def timeout_seconds(text: str) -> float:
+    """Parse seconds to wait for an answer."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not SHORTEST_TIMEOUT <= number <= LONGEST_SECONDS:
+        raise ArgumentTypeError(f"takes seconds, from {SHORTEST_TIMEOUT} to {LONGEST_SECONDS:,}, got {text!r}")
+    return number
+
+
+def authentication_method(text: str) -> str:
+    """Parse the name of a method of authentication, which is not repeated: it may be the secret."""
+    if text and not is_method(text):
+        raise ArgumentTypeError(f"takes one of {', '.join(METHODS)}, or the Java class of one")
+    return text
+
+
 def named_value(text: str) -> tuple[str, str]:
     """Parse NAME=VALUE."""
     name, equals, value = text.partition("=")
@@ -70,9 +91,14 @@ def add_connection_arguments(parser: ArgumentParser, without_url: str) -> Any:  
 
 def add_access_arguments(group: Any) -> None:  # noqa: ANN401 - of a class private to argparse
     """Declare authentication and TLS."""
-    group.add_argument("--auth-plugin", default="", help="a method of authentication: its name, or its Java class")
+    group.add_argument(
+        "--auth-plugin",
+        type=authentication_method,
+        default="",
+        help="a method of authentication: its name, or its Java class",
+    )
     group.add_argument("--auth-params", default="", help="what that method takes")
-    group.add_argument("--trust-cert-file", help="certificates to trust, in place of the system's")
+    group.add_argument("--trust-cert-file", type=readable_file, help="certificates to trust, in place of the system's")
     group.add_argument("--tls-allow-insecure", action="store_true", help="take any certificate")
 
 
@@ -86,6 +112,6 @@ def access_in(arguments: Namespace) -> dict[str, Any]:
     plugin = arguments.auth_plugin
     return {
         "authentication": Authentication(plugin, arguments.auth_params) if plugin else None,
-        "tls_trust_certs_file_path": arguments.trust_cert_file,
+        "tls_trust_certs_file_path": arguments.trust_cert_file and str(arguments.trust_cert_file),
         "tls_allow_insecure_connection": arguments.tls_allow_insecure,
     }

@@ -20,6 +20,7 @@ from pulsar_actors.cli.arguments import (
     add_connection_arguments,
     client_of,
     non_negative_number,
+    timeout_seconds,
 )
 from pulsar_actors.cli.command import Command, integer_argument, reason_of
 from pulsar_actors.cli.message_lines import line_of, plain_value
@@ -139,7 +140,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--regex", action="store_true", help="the topic is a pattern")
     add_connection_arguments(parser, LOCAL).add_argument(
         "--timeout",
-        type=non_negative_number,
+        type=timeout_seconds,
         default=10.0,
         help="seconds for a broker to answer (default: %(default)s)",
     )

@@ -21,6 +21,7 @@ from pulsar_actors.cli.arguments import (
     named_value,
     non_negative_number,
     readable_file,
+    timeout_seconds,
 )
 from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument, reason_of
 from pulsar_actors.cli.message_lines import message_of
@@ -209,7 +210,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("topic", help="where to send them")
     add_connection_arguments(parser, LOCAL).add_argument(
         "--timeout",
-        type=non_negative_number,
+        type=timeout_seconds,
         default=10.0,
         help="seconds for a broker to answer (default: %(default)s)",
     )

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-from pulsar_actors.cli.arguments import access_in, add_access_arguments, non_negative_number
+from pulsar_actors.cli.arguments import access_in, add_access_arguments, timeout_seconds
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.cli.message_lines import text_or_base64
 from pulsar_actors.cli.terminal import dimmed, shown
@@ -240,7 +240,7 @@ def configure(parser: ArgumentParser) -> None:
         group.add_argument("-u", "--admin-url", default=LOCAL, help="the brokers' web server (default: %(default)s)")
         add_access_arguments(group)
         group.add_argument(
-            "--timeout", type=non_negative_number, default=30.0, help="seconds for an answer (default: %(default)s)"
+            "--timeout", type=timeout_seconds, default=30.0, help="seconds for an answer (default: %(default)s)"
         )
         return added
 

@@ -12,7 +12,7 @@ from pulsar_actors.client.credentials import (
 )
 from pulsar_actors.exceptions import InvalidArgument
 
-__all__ = ["provider_by_name"]
+__all__ = ["METHODS", "is_method", "provider_by_name"]
 
 _PARAMETERS: Final = "authParamsString"
 _JAVA: Final = "org.apache.pulsar.client.impl.auth."
@@ -49,12 +49,23 @@ _CLASSES: Final = {
 """The class names of the Java client, in its package."""
 
 
+METHODS: Final = tuple(_MAKERS)
+"""The names of the methods."""
+
+
+def is_method(method: str) -> bool:
+    """Return whether there is a method of this name."""
+    return _short_name(method) in _MAKERS
+
+
+def _short_name(method: str) -> str:
+    name = method.lower()
+    return _CLASSES.get(name.removeprefix(_JAVA), name) if name.startswith(_JAVA) else name
+
+
 def provider_by_name(method: str, parameters: str) -> Provider:
     """Make the provider of a method, whose name may have capital or small letters."""
-    name = secret_text("dynamicLibPath", method).lower()
-    if name.startswith(_JAVA):
-        name = _CLASSES.get(name.removeprefix(_JAVA), name)
-    maker = _MAKERS.get(name)
+    maker = _MAKERS.get(_short_name(secret_text("dynamicLibPath", method)))
     if maker is not None:
         return maker(secret_text(_PARAMETERS, parameters))
     raise InvalidArgument(f"dynamicLibPath takes one of {', '.join(_MAKERS)}; what it got may be the secret")

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pulsar_actors.client.service_info import AutoClusterFailover, ServiceInfoProvider
     from pulsar_actors.client.telemetry import ClientTelemetry
 
-__all__ = ["ClientOptions"]
+__all__ = ["SHORTEST_TIMEOUT", "ClientOptions"]
 
 
 _MOST_THREADS = 1024
-_SHORTEST = 0.001
+SHORTEST_TIMEOUT = 0.001
 """In seconds: a timeout of 0 would leave no time for any call."""
 
 
@@ -73,7 +73,7 @@ class ClientOptions(Options):
 
     service_url: Annotated["str | AutoClusterFailover | ServiceInfoProvider", _service]
     authentication: Annotated[Authentication | None, _authentication] = None
-    operation_timeout_seconds: Annotated[float, check.seconds(_SHORTEST)] = 30
+    operation_timeout_seconds: Annotated[float, check.seconds(SHORTEST_TIMEOUT)] = 30
     io_threads: Annotated[int, check.whole_number(1, _MOST_THREADS)] = 1
     message_listener_threads: Annotated[int, check.whole_number(1, _MOST_THREADS)] = 1
     concurrent_lookup_requests: Annotated[int, check.whole_number(1)] = 50_000
@@ -91,7 +91,7 @@ class ClientOptions(Options):
     tls_private_key_file_path: Annotated[str | None, check.optional(check.path)] = None
     tls_certificate_file_path: Annotated[str | None, check.optional(check.path)] = None
     connections_per_broker: Annotated[int, check.whole_number(1, _MOST_THREADS)] = 1
-    keep_alive_interval_seconds: Annotated[float, check.seconds(_SHORTEST)] = 30
+    keep_alive_interval_seconds: Annotated[float, check.seconds(SHORTEST_TIMEOUT)] = 30
     connection_max_idle_seconds: Annotated[float, check.seconds(0)] = 60
     """0: idle connections stay."""
     tcp_no_delay: Annotated[bool, check.flag] = True
