@@ -8,8 +8,9 @@ after something has gone wrong.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pulsar_actors.client.validation import path as check_path
 from pulsar_actors.exceptions import InvalidArgument
@@ -38,11 +39,8 @@ class History(tuple[StateChange, ...]):
         """Read a history from a file that `save` has written."""
         file = _file(path)
         try:
-            content: Any = json.loads(file.read_text(encoding="utf-8"))
-            if content["format"] != FORMAT:
-                raise ValueError(f"its format is not {FORMAT!r}")  # noqa: TRY301 - told as all that is wrong with it
-            return cls(map(_checked, content["changes"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as wrong:
+            return cls(_changes_in(file.read_text(encoding="utf-8")))
+        except ValueError as wrong:
             raise InvalidArgument(f"{str(path)!r} is no saved history: {wrong}") from None
 
     def save(self, path: str | Path) -> None:
@@ -56,6 +54,23 @@ class History(tuple[StateChange, ...]):
 
 def _file(path: object) -> Path:
     return path if isinstance(path, Path) else Path(str(check_path("path", path)))
+
+
+def _changes_in(text: str) -> Iterator[StateChange]:
+    try:
+        content: Any = json.loads(text)
+    except (ValueError, RecursionError) as wrong:
+        raise ValueError(f"it is no JSON ({wrong})") from None
+    if not isinstance(content, dict) or cast("Any", content).get("format") != FORMAT:
+        raise ValueError(f"it has no format {FORMAT!r}")
+    changes: Any = cast("Any", content).get("changes")
+    if not isinstance(changes, list):
+        raise ValueError("it has no list of changes")  # noqa: TRY004 - told as all that is wrong with it
+    for number, values in enumerate(cast("Any", changes), 1):
+        try:
+            yield _checked(values)
+        except TypeError:
+            raise ValueError(f"change {number:,} in it is not whole") from None
 
 
 _OPTIONAL: Final = ("guard", "action", "error")

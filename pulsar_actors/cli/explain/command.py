@@ -21,8 +21,11 @@ def run(arguments: Namespace) -> int:
         if not history:
             raise InvalidArgument(f"{str(source)!r} is an empty history")  # noqa: TRY301 - told as what else is wrong
         target.write_text(html_page(history), encoding="utf-8")
-    except (OSError, InvalidArgument) as fault:
+    except InvalidArgument as fault:
         print(f"explain: {fault}", file=sys.stderr)
+        return 1
+    except OSError as fault:
+        print(f"explain: {str(fault.filename)!r}: {fault.strerror}", file=sys.stderr)
         return 1
     print(f"{target}: {len(history)} changes of {len({change.actor for change in history})} actors")
     return 0
