@@ -1,6 +1,7 @@
 """`topics`: lists topics, shows their statistics and backlogs, creates and terminates them.
 
-It asks the brokers' web server, also that of the embedded broker. `--json` gives what that answers, for programs.
+It asks the brokers' web server, also that of the embedded broker. `--json` gives what that answers, for programs; of
+a topic that is created, its name and partitions.
 """
 
 import json
@@ -109,10 +110,12 @@ def _create(admin: AdminInterface, arguments: Namespace) -> Iterator[str]:
     topic = TopicName.parse(arguments.topic)
     if arguments.partitions:
         _ask(admin, "PUT", f"{topic.rest_path}/partitions", arguments.partitions)
-        yield f"{topic}: created with {arguments.partitions} partitions"
     else:
         _ask(admin, "PUT", topic.rest_path)
-        yield f"{topic}: created"
+    if arguments.json:
+        yield json.dumps({"topic": str(topic), "partitions": arguments.partitions})
+    else:
+        yield f"{topic}: created{f' with {arguments.partitions} partitions' if arguments.partitions else ''}"
 
 
 def _terminate(admin: AdminInterface, arguments: Namespace) -> Iterator[str]:
@@ -120,10 +123,14 @@ def _terminate(admin: AdminInterface, arguments: Namespace) -> Iterator[str]:
     topic = TopicName.parse(arguments.topic)
     if _partitions(admin, topic):
         last = _ask(admin, "POST", f"{topic.rest_path}/terminate/partitions")
+        if arguments.json:
+            yield json.dumps(last)
+            return
         for index, position in sorted(last.items(), key=lambda item: int(item[0])):
             yield f"{topic}{_PARTITION}{index}: terminated after {_position(position)}"
     else:
-        yield f"{topic}: terminated after {_position(_ask(admin, 'POST', f'{topic.rest_path}/terminate'))}"
+        last = _ask(admin, "POST", f"{topic.rest_path}/terminate")
+        yield json.dumps(last) if arguments.json else f"{topic}: terminated after {_position(last)}"
 
 
 def _position(position: Mapping[str, int]) -> str:
@@ -264,7 +271,7 @@ def configure(parser: ArgumentParser) -> None:
         default=10,
         help="how many at most (default: %(default)s)",
     )
-    for each in (listing, stats, peek):
+    for each in (listing, stats, create, peek, terminate):
         each.add_argument("--json", action="store_true", help="in JSON, for programs")
 
 

@@ -6,6 +6,7 @@ asked for twice, and the second answer may be that it is made already.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
@@ -28,12 +29,15 @@ REDIRECTS: Final = (
 )
 MOST_REDIRECTS: Final = 10
 MOST_BYTES: Final = 64 << 20
+_NOTHING_AFTER_HOSTS: Final = re.compile(r"https?://[^/?#]*/?")
 
 
 def parse_admin_url(url: str, name: str) -> ServiceUrl:
     """Parse the URL of an admin interface, or say what `name` takes."""
     if not url.startswith(("http://", "https://")):
         raise InvalidConfiguration(f"{name} is the address of the brokers' web server, such as http://host:8080")
+    if not _NOTHING_AFTER_HOSTS.fullmatch(url):
+        raise InvalidConfiguration(f"{name} ends after its hosts, as http://host:8080 does: it takes no path")
     return ServiceUrl.parse(url)
 
 

@@ -1,5 +1,6 @@
 """`topics` with a web server that is none of Pulsar's. With brokers: tests/real_broker/test_topics_command.py."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.__main__ import main
+from pulsar_actors.broker import EmbeddedBroker
 from tests.support.ports import free_ports
 from tests.support.web_server import Said, web_server
 
@@ -45,6 +47,26 @@ def test_an_address_that_is_none_of_a_web_server_is_refused(url: str, capsys: py
     assert main(["topics", "list", "-u", url]) == 1
     needed = "--admin-url is the address of the brokers' web server, such as http://host:8080"
     assert capsys.readouterr().err == f"failed: {needed}\n"
+
+
+@pytest.mark.parametrize("rest", ["/foo", "/admin/v2", "//", "?a=b", "#top"])
+def test_an_address_with_a_path_is_refused(rest: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topics", "list", "-u", f"http://127.0.0.1:8080{rest}"]) == 1
+    needed = "--admin-url ends after its hosts, as http://host:8080 does: it takes no path"
+    assert capsys.readouterr().err == f"failed: {needed}\n"
+
+
+@pytest.mark.parametrize(("words", "partitions"), [([], 0), (["-p", "2"], 2)])
+def test_what_is_created_and_terminated_is_told_in_json(
+    words: list[str], partitions: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EmbeddedBroker() as broker:
+        for action in ("create", TOPIC, *words), ("terminate", TOPIC):
+            assert main(["topics", *action, "--json", "-u", broker.web_url]) == 0
+    created, terminated = map(json.loads, capsys.readouterr().out.splitlines())
+    assert created == {"topic": TOPIC, "partitions": partitions}
+    last = [terminated] if not partitions else [terminated["0"], terminated["1"]]
+    assert all(isinstance(each["ledgerId"], int) and each["entryId"] == -1 for each in last)
 
 
 def program(*words: str, **options: Any) -> "subprocess.Popen[str]":
