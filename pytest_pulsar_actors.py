@@ -20,6 +20,7 @@ pytest imports this module at every start, so it imports nothing of the package 
 """
 
 from collections.abc import Generator, Iterator
+from inspect import signature
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -59,8 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[BROKERS] = {}
     config.addinivalue_line(
         "markers",
-        "pulsar_fault(commands, action, *arguments, nth=1, times=1): a fault of the broker, such as "
-        '("send", "close_connection") or ("receipt", "delay", 0.5); the test fails if it has not happened',
+        "pulsar_fault(command, action, *arguments, nth=1, times=1, when=None, sent_by=None): a fault of the broker, "
+        'such as ("send", "close_connection") or ("receipt", "delay", 0.5); the test fails if it has not happened',
     )
     config.addinivalue_line("markers", "pulsar_seeds(seeds): play the test's simulation with each seed, or so many")
     scope = config.getini("pulsar_scope")
@@ -200,10 +201,16 @@ def pulsar_faults(request: pytest.FixtureRequest) -> "Iterator[list[Fault]]":
         pytest.fail(f"a fault of the test has not happened: {idle[0]!r}", pytrace=False)
 
 
-def _fault(broker: Any, commands: Any = "", action: str = "", *arguments: Any, **when: Any) -> "Fault":  # noqa: ANN401 - of a mark
+def _fault(broker: Any, command: Any = "", action: str = "", *arguments: Any, **when: Any) -> "Fault":  # noqa: ANN401 - of a mark
     if action not in ACTIONS:
         raise ValueError(f"the action is one of {', '.join(ACTIONS)}, not {action!r}")
-    fault: Fault = getattr(broker.faults.on(commands, **when), action)(*arguments)
+    act = getattr(broker.faults.on(command, **when), action)
+    taken = signature(act)
+    try:
+        taken.bind(*arguments)
+    except TypeError:
+        raise TypeError(f"{action} takes {', '.join(taken.parameters) or 'nothing'}, not {arguments!r}") from None
+    fault: Fault = act(*arguments)
     return fault
 
 

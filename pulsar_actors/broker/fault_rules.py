@@ -1,7 +1,7 @@
 """The rules of scripted faults: each has an action for certain commands or connections, and counts its occurrences.
 
-`faults.py` sets the rules, and `session/fault_injection.py` carries out their actions. An action is a value and works
-in either direction.
+`faults.py` sets the rules, and `session/fault_injection.py` carries out their actions. An action is a value, works in
+either direction, and has the call that sets it as its text.
 """
 
 import threading
@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from google.protobuf.message import Message
 
+from pulsar_actors.broker.fault_commands import command_name, nearest, plain_command
 from pulsar_actors.broker.session.answers import ServerErrorCode
 from pulsar_actors.exceptions import InvalidArgument, Timeout
 from pulsar_actors.named_tuple import NamedTuple
@@ -44,6 +45,9 @@ class InterceptedCommand(NamedTuple):
 class Drop:
     """The command is lost."""
 
+    def __str__(self) -> str:
+        return "drop()"
+
 
 @dataclass(frozen=True, slots=True)
 class Delay:
@@ -51,20 +55,32 @@ class Delay:
 
     seconds: float
 
+    def __str__(self) -> str:
+        return f"delay({self.seconds})"
+
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
     """The command is passed on twice."""
+
+    def __str__(self) -> str:
+        return "duplicate()"
 
 
 @dataclass(frozen=True, slots=True)
 class Reorder:
     """The command is passed on after the next one in its direction."""
 
+    def __str__(self) -> str:
+        return "reorder()"
+
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
     """The command is lost, and the connection ends."""
+
+    def __str__(self) -> str:
+        return "close_connection()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +93,9 @@ class Answer:
 
     commands: tuple[Message, ...]
 
+    def __str__(self) -> str:
+        return f"answer({', '.join(repr(plain_command(command)) for command in self.commands)})"
+
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
@@ -87,15 +106,22 @@ class Refuse:
 
     def __post_init__(self) -> None:
         if self.error not in ServerError.values():
-            labels = ", ".join(ServerError.keys())
-            raise InvalidArgument(f"a refusal takes a label of ServerError, not {excerpt(self.error)}: {labels}")
+            names = ServerError.keys()
+            hint = f"{', '.join(names)}{nearest(self.error, names)}"
+            raise InvalidArgument(f"a refusal takes the name of an error, not {excerpt(self.error)}: {hint}")
         if not isinstance(self.text, str):  # pyright: ignore[reportUnnecessaryIsInstance] # callers need not be typed
             raise TypeError(f"the text of a refusal is a str, not {type(self.text).__name__}")
+
+    def __str__(self) -> str:
+        return f"refuse({ServerError.Name(self.error)!r}, {self.text!r})"
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
     """The command and all later ones in its direction wait until the stall is released."""
+
+    def __str__(self) -> str:
+        return "stall()"
 
 
 Action: TypeAlias = Drop | Delay | Duplicate | Reorder | CloseConnection | Answer | Refuse | Stall
@@ -112,6 +138,11 @@ class Reception(NamedTuple):
     silent: bool = False
     received: int | None = None
     sent: int | None = None
+
+    def __str__(self) -> str:
+        if self.hang_up:
+            return "hang_up()"
+        return "say_nothing()" if self.silent else f"cut_after(received={self.received}, sent={self.sent})"
 
 
 Predicate: TypeAlias = Callable[[Message], bool]
@@ -206,7 +237,7 @@ class CommandRule(Fault):
 
     def _script(self) -> str:
         when = "" if self._when is None else f", when={self._when!r}"
-        return f"on({self._kind.__name__}, {self._which}, sent_by={self._side}{when}).do({self.action!r})"
+        return f"on({command_name(self._kind)!r}, {self._which}, sent_by={self._side.value!r}{when}).{self.action}"
 
 
 class ControlRule(Fault):
@@ -231,4 +262,4 @@ class AcceptRule(Fault):
         self.reception = reception
 
     def _script(self) -> str:
-        return f"on_accept({self.which}), {self.reception!r}"
+        return f"on_accept({self.which}).{self.reception}"

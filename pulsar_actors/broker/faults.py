@@ -4,28 +4,34 @@
     broker.faults.on("receipt").close_connection()                   # stored, but the client never gets the receipt
     broker.faults.on("lookup", times=None).refuse("ServiceNotReady", "busy")
     broker.faults.on_accept(times=2).hang_up()                       # two connections end as they begin
+    broker.faults.on("lookup").answer(("lookup_response", {"response": "Failed", "error": "TopicNotFound"}))
     fault = broker.faults.on("ping").stall(); ...; fault.wait(); ...; fault.release()
 
 A fault is for one kind of commands, which also determines the direction: "send" comes from the client, "receipt" from
 the broker. The names are those of the protocol in small letters, such as "subscribe", "message", "ack", "seek" or
-"new_txn". The only one that is shorter is "receipt", for SEND_RECEIPT. The command's class will do as well. For the few
-commands that both sides send (closes, PING, PONG), the client's are meant, unless `sent_by` is given. Commands are
-counted over all connections, from the moment when the fault is set, and only if `when` returns true for them. The fault
-applies to `times` of them, starting with the `nth`. At most one fault applies to a command, the one that was set first;
-later ones do not count that command. A `control` function sees every command before all faults.
+"new_txn". The only one that is shorter is "receipt", for SEND_RECEIPT. For the few commands that both sides send
+(closes, PING, PONG), the client's are meant, unless `sent_by` is given. Commands are counted over all connections, from
+the moment when the fault is set, and only if `when` returns true for them. The fault applies to `times` of them,
+starting with the `nth`. At most one fault applies to a command, the one that was set first; later ones do not count
+that command. A `control` function sees every command before all faults.
 
 All methods may be called from any thread. Predicates and control functions run on the broker's loop and must not block.
 With `Fault.wait` a test waits for the fault, and need not sleep.
 """
 
 import threading
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
-from typing import Final, TypeGuard, get_args
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias, get_args
 
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 
+from pulsar_actors.broker.fault_commands import (
+    AnswerCommand,
+    command_class,
+    command_from,
+    command_name,
+    missing_fields,
+)
 from pulsar_actors.broker.fault_rules import (
     AcceptRule,
     Action,
@@ -51,7 +57,6 @@ from pulsar_actors.broker.session.answers import ServerErrorCode, is_refusable
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.errors import excerpt
 from pulsar_actors.wire.PulsarApi_pb2 import (
-    BaseCommand,
     CommandActiveConsumerChange,
     CommandAuthChallenge,
     CommandAuthResponse,
@@ -72,6 +77,8 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
 __all__ = ["AcceptTrigger", "Faults", "Trigger"]
 
 
+Sender: TypeAlias = Literal["client", "broker"]
+
 _BROKERS: Final = frozenset(
     {
         CommandActiveConsumerChange,
@@ -91,17 +98,6 @@ _BROKERS: Final = frozenset(
 )
 """The commands that only brokers send, besides all with `Response` in their name."""
 
-_RECEIPT: Final = "receipt"
-_TYPES: Final = BaseCommand.Type.DESCRIPTOR.values_by_number
-_BY_NAME: Final[Mapping[str, type[Message]]] = {
-    _RECEIPT if field.number == BaseCommand.SEND_RECEIPT else _TYPES[field.number].name.lower():
-    GetMessageClass(field.message_type)
-    for field in BaseCommand.DESCRIPTOR.fields
-    if field.message_type
-}  # fmt: skip
-"""The class of each command, by its name. A command has the number of its type as the number of its field."""
-
-_COMMANDS: Final = frozenset(_BY_NAME.values())
 _ERRORS: Final = frozenset(ServerError.keys())
 
 
@@ -123,15 +119,31 @@ class Faults:
         nth: int = 1,
         times: int | None = 1,
         when: Predicate | None = None,
-        sent_by: Side | None = None,
+        sent_by: Sender | None = None,
     ) -> "Trigger":
-        """Choose commands; a method of the result sets the fault."""
-        kind = _command(kind)
-        if sent_by not in {None, *Side}:
-            raise InvalidArgument(f"sent_by is Side.CLIENT or Side.BROKER, not {excerpt(sent_by)}")
+        """Choose commands by their name; a method of the result sets the fault.
+
+        nth = 1
+            The first command that the fault applies to, counted from now on: `on("send", nth=3).drop()` loses
+            the third message.
+        times = 1
+            The number of commands that it applies to, one after the other; None for all:
+            `on("lookup", times=None).refuse("ServiceNotReady", "busy")`.
+        when = None
+            A function of the command that returns whether to count it. The fields of the command are
+            attributes: `on("send", when=lambda send: send.sequence_id >= 10).drop()`. It is called on the
+            broker's loop, and must not block.
+        sent_by = None
+            "client" or "broker", for a command that both send: `on("ping", sent_by="broker").drop()`. By default
+            it is the side that sends such commands, and the client if both do.
+        """
+        kind = command_class(kind)
+        if sent_by not in (None, "client", "broker"):
+            raise InvalidArgument(f"sent_by is 'client' or 'broker', not {excerpt(sent_by)}")
         if when is not None:
             _check_function("a predicate", when)
-        return Trigger(self, (kind, sent_by or _sender(kind), Occurrences(nth, times), when))
+        side = _sender(kind) if sent_by is None else Side(sent_by)
+        return Trigger(self, (kind, side, Occurrences(nth, times), when))
 
     def on_accept(self, *, nth: int = 1, times: int | None = 1) -> "AcceptTrigger":
         """Choose connections; a method of the result sets the fault."""
@@ -230,12 +242,24 @@ class Trigger:
         """Lose the command and end the connection."""
         return self.do(CloseConnection())
 
-    def answer(self, *commands: Message) -> Fault:
-        """Lose the command, and send the client these; ids that they leave unset are those of the command."""
-        for command in commands:
-            if not _is_command(type(command)):
-                raise InvalidArgument(f"an answer is a command, such as CommandSuccess(), not {excerpt(command)}")
-        return self.do(Answer(commands))
+    def answer(self, *commands: AnswerCommand) -> Fault:
+        """Lose the command, and send the client these; ids that they leave unset are those of the command.
+
+        Each is the name of a command, or a pair of the name and a dict of its fields:
+
+            faults.on("seek").answer("success")
+            faults.on("lookup").answer(("lookup_response", {"response": "Failed", "error": "TopicNotFound"}))
+
+        The label of an enum is a text, a nested message is a dict, and a repeated field is a list.
+        """
+        kind = self._what[0]
+        answers = tuple(command_from(command) for command in commands)
+        for answer in answers:
+            missing = missing_fields(answer, kind)
+            if missing:
+                name = command_name(type(answer))
+                raise InvalidArgument(f"{name!r} as the answer to {command_name(kind)!r} needs {', '.join(missing)}")
+        return self.do(Answer(answers))
 
     def refuse(self, error: "str | ServerErrorCode", text: str) -> Fault:
         """Lose the command, and send the client the error, in the form that refusals of this command have.
@@ -244,7 +268,7 @@ class Trigger:
         """
         kind = self._what[0]
         if not is_refusable(kind):
-            raise InvalidArgument(f"{kind.__name__} cannot be refused, for nobody waits for an answer to it")
+            raise InvalidArgument(f"{command_name(kind)!r} cannot be refused, for nobody waits for an answer to it")
         return self.do(Refuse(_error(error), text))
 
     def stall(self) -> Fault:
@@ -282,22 +306,6 @@ class AcceptTrigger:
             if size is not None and (type(size) is not int or size < 0):
                 raise InvalidArgument(f"a connection is cut after a number of bytes from 0 on, not {excerpt(size)}")
         return self._faults.add_reception(self._which, Reception(received=received, sent=sent))
-
-
-def _is_command(kind: object) -> "TypeGuard[type[Message]]":
-    return isinstance(kind, type) and kind in _COMMANDS
-
-
-def _command(given: object) -> type[Message]:
-    """Return the class of a command, which is given by its name or as it is."""
-    if isinstance(given, str) and given in _BY_NAME:
-        return _BY_NAME[given]
-    if _is_command(given):
-        return given
-    hint = "such as 'send'"
-    if isinstance(given, str):
-        hint = f"and the nearest is {get_close_matches(given.lower(), _BY_NAME, 1, 0)[0]!r}"
-    raise InvalidArgument(f"a fault is set on a command by its name, {hint}, not {excerpt(given)}")
 
 
 def _error(given: object) -> ServerErrorCode:

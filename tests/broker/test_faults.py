@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from pulsar_actors.broker import fault_rules as rules
+from pulsar_actors.broker.fault_commands import plain_command
 from pulsar_actors.broker.faults import Faults
 from pulsar_actors.exceptions import InvalidArgument, Timeout
 from pulsar_actors.wire import PulsarApi_pb2 as pb
@@ -42,7 +43,7 @@ def test_only_commands_for_which_the_predicate_holds_are_counted(faults: Faults)
 
 def test_a_fault_looks_in_one_direction(faults: Faults) -> None:
     faults.on(pb.CommandPing).drop()
-    faults.on(pb.CommandPing, sent_by=rules.Side.BROKER).duplicate()
+    faults.on("ping", sent_by="broker").duplicate()
     assert faults.judge(rules.InterceptedCommand(pb.CommandPing(), (), 1, rules.Side.BROKER)) == rules.Duplicate()
     assert faults.judge(rules.InterceptedCommand(pb.CommandPing(), (), 1, rules.Side.CLIENT)) == rules.Drop()
 
@@ -160,26 +161,25 @@ def test_waiting_ends_when_the_fault_has_happened_so_often(faults: Faults) -> No
 
 def test_waiting_ends_with_an_error_when_it_does_not_happen(faults: Faults) -> None:
     fault = faults.on(pb.CommandSend).drop()
-    with pytest.raises(Timeout, match=r"in 0\.01 s it did not happen 1 times: <Fault on\(CommandSend.* 0 times>$"):
+    with pytest.raises(Timeout, match=r"in 0\.01 s it did not happen 1 times: <Fault on\('send'.* 0 times>$"):
         fault.wait(timeout=0.01)
 
 
 def test_a_fault_says_what_it_waits_for_and_how_often_it_has_happened(faults: Faults) -> None:
     fault = faults.on(pb.CommandSend, nth=2, times=None).delay(0.5)
-    said = "<Fault on(CommandSend, nth=2, times=None, sent_by=Side.CLIENT).do(Delay(seconds=0.5)): happened"
+    said = "<Fault on('send', nth=2, times=None, sent_by='client').delay(0.5): happened"
     assert repr(fault) == f"{said} 0 times>"
     faults.judge(sent())
     faults.judge(sent())
     assert repr(fault) == f"{said} once>"
     assert repr(faults.on(pb.CommandPing, when=bool).drop()) == (
-        "<Fault on(CommandPing, nth=1, times=1, sent_by=Side.CLIENT, when=<class 'bool'>).do(Drop()): happened 0 times>"
+        "<Fault on('ping', nth=1, times=1, sent_by='client', when=<class 'bool'>).drop(): happened 0 times>"
     )
 
 
 def test_a_fault_of_connections_and_a_control_function_say_so_too(faults: Faults) -> None:
     assert repr(faults.on_accept(times=2).cut_after(sent=7)) == (
-        "<Fault on_accept(nth=1, times=2), Reception(hang_up=False, silent=False, received=None, sent=7): "
-        "happened 0 times>"
+        "<Fault on_accept(nth=1, times=2).cut_after(received=None, sent=7): happened 0 times>"
     )
     assert repr(faults.control(print)) == "<Fault control(<built-in function print>): happened 0 times>"
 
@@ -209,13 +209,14 @@ def test_every_command_of_the_protocol_has_a_name(faults: Faults) -> None:
 
 
 WRONG: list[Any] = [
-    (lambda faults: faults.on(pb.MessageMetadata), "a command by its name, such as 'send', not <class"),
-    (lambda faults: faults.on(pb.BaseCommand), "a command by its name, such as 'send', not <class"),
-    (lambda faults: faults.on("sent"), "a command by its name, and the nearest is 'send', not 'sent'"),
-    (lambda faults: faults.on("send_receipt"), "and the nearest is 'receipt', not 'send_receipt'"),
-    (lambda faults: faults.on(""), "a command by its name, and the nearest is '"),
-    (lambda faults: faults.on(pb.CommandSend()), "a command by its name, such as 'send', not "),
-    (lambda faults: faults.on(pb.CommandPing, sent_by="broker"), "Side.CLIENT or Side.BROKER, not 'broker'"),
+    (lambda faults: faults.on(pb.MessageMetadata), "given by its name, such as 'send', not <class"),
+    (lambda faults: faults.on(pb.BaseCommand), "given by its name, such as 'send', not <class"),
+    (lambda faults: faults.on("sent"), "by its name, such as 'send', not 'sent'; the nearest is 'send'$"),
+    (lambda faults: faults.on("send_receipt"), "not 'send_receipt'; the nearest is 'receipt'$"),
+    (lambda faults: faults.on(""), "a command is given by its name, such as 'send', not ''$"),
+    (lambda faults: faults.on(pb.CommandSend()), "given by its name, such as 'send', not "),
+    (lambda faults: faults.on("ping", sent_by="server"), "sent_by is 'client' or 'broker', not 'server'"),
+    (lambda faults: faults.on("ping", sent_by=["broker"]), "sent_by is 'client' or 'broker', not "),
     (lambda faults: faults.on(pb.CommandSend, nth=0), "nth counts from 1, and is 0"),
     (lambda faults: faults.on(pb.CommandSend, times=0), "at least once"),
     (lambda faults: faults.on_accept(nth=-1), "nth counts from 1"),
@@ -225,18 +226,18 @@ WRONG: list[Any] = [
     (lambda faults: faults.on_accept().cut_after(received="all"), "from 0 on, not 'all'"),
     (lambda faults: faults.on(pb.CommandSend).delay(-1), "number of seconds from 0 on, not -1"),
     (lambda faults: faults.on(pb.CommandSend).delay(float("nan")), "not nan"),
-    (lambda faults: faults.on(pb.CommandSend).answer(pb.MessageMetadata()), "an answer is a command"),
-    (lambda faults: faults.on(pb.CommandSend).answer(pb.CommandSuccess), r"CommandSuccess\(\), not <class"),
-    (lambda faults: faults.on(pb.CommandFlow).refuse(pb.ServerError.UnknownError, ""), "CommandFlow cannot be refused"),
+    (lambda faults: faults.on(pb.CommandSend).answer(pb.MessageMetadata()), "an answer is the name of a command"),
+    (lambda faults: faults.on(pb.CommandSend).answer(pb.CommandSuccess), "such as 'success', .*, not <class"),
+    (lambda faults: faults.on("flow").refuse(pb.ServerError.UnknownError, ""), "^'flow' cannot be refused"),
     (lambda faults: faults.on_accept().cut_after(sent=-1), "from 0 on, not -1"),
     (lambda faults: faults.on_accept().cut_after(), "received or sent"),
     (
         lambda faults: faults.on(pb.CommandSend).refuse(99, ""),
-        "label of ServerError, not 99: UnknownError, ",
+        "the name of an error, not 99: UnknownError, ",
     ),
     (
         lambda faults: faults.on(pb.CommandSend).refuse("NotReady", ""),
-        "ServerError, not 'NotReady': Unkn",
+        "the name of an error, not 'NotReady': Unkn.*; the nearest is 'ServiceNotReady'$",
     ),
 ]
 
@@ -247,6 +248,85 @@ WRONG_TYPES: list[Any] = [
     (lambda faults: faults.on(pb.CommandSend).do("drop"), r"an action is one of .*Drop.*, not str"),
     (lambda faults: faults.on(pb.CommandSend).refuse(pb.ServerError.UnknownError, None), "a str, not NoneType"),
 ]
+
+
+LOOKUP = "lookup_response"
+
+WRONG_ANSWERS: list[Any] = [
+    ("succes", "by its name, such as 'send', not 'succes'; the nearest is 'success'$"),
+    ("", "by its name, such as 'send', not ''$"),
+    ({"error": "TopicNotFound"}, r"an answer is the name of a command, .*, not {'error': 'TopicNotFound'}$"),
+    (("success", []), r"the fields of 'success' are a dict, not \[\]$"),
+    ((LOOKUP, {"respons": "Failed"}), "no field 'respons': it has broker.*, response, .*; the nearest is 'response'$"),
+    (("ping", {"id": 1}), "'ping' has no field 'id': it has no fields$"),
+    (("success", {3: 1}), "'success' has no field 3: it has request_id, schema$"),
+    ((LOOKUP, {"response": "failed"}), "is one of Redirect, Connect, Failed, not 'failed'; the nearest is 'Failed'$"),
+    ((LOOKUP, {"response": 2}), "response of 'lookup_response' is one of Redirect, Connect, Failed, not 2$"),
+    ((LOOKUP, {"request_id": -1}), "request_id of 'lookup_response' is a whole number of 64 bits, from 0 on, not -1$"),
+    ((LOOKUP, {"authoritative": "yes"}), "authoritative of 'lookup_response' is True or False, not 'yes'$"),
+    ((LOOKUP, {"message": 3}), "message of 'lookup_response' is a text, not 3$"),
+    (("message", {"ack_set": 3}), "ack_set of 'message' is a list, not 3$"),
+    (("message", {"ack_set": [2**63]}), "ack_set of 'message' is a whole number of 64 bits, not "),
+    (("success", {"schema": {"schema_data": "x"}}), "schema_data of schema of 'success' is bytes, not 'x'$"),
+    (("success", {"schema": {"properties": [{"kee": "x"}]}}), "properties of .* no field 'kee': it has key, value"),
+    (("message", {"message_id": 3}), "the fields of message_id of 'message' are a dict, not 3$"),
+    (("success", {"schema": {"name": "x"}}), "^'success' as the answer to 'lookup' needs schema.schema_data, schema.t"),
+    ("receipt", "^'receipt' as the answer to 'lookup' needs producer_id, sequence_id$"),
+    (pb.CommandSendReceipt(), "^'receipt' as the answer to 'lookup' needs producer_id, sequence_id$"),
+]
+
+
+@pytest.mark.parametrize(("answer", "text"), WRONG_ANSWERS)
+def test_an_answer_that_there_is_not_is_refused_at_once(faults: Faults, answer: Any, text: str) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        faults.on("lookup").answer(answer)
+    assert not faults.active
+
+
+@pytest.mark.parametrize(
+    ("plain", "command"),
+    [
+        ("success", pb.CommandSuccess()),
+        (("receipt", {"message_id": {"ledgerId": 1, "entryId": 2}}),
+         pb.CommandSendReceipt(message_id=pb.MessageIdData(ledgerId=1, entryId=2))),
+        (("send_error", {"error": "TopicTerminatedError", "message": "no more"}),
+         pb.CommandSendError(error=pb.ServerError.TopicTerminatedError, message="no more")),
+        (("message", {"message_id": {"ledgerId": 1, "entryId": 2}, "ack_set": [-1, 3], "consumer_id": 0}),
+         pb.CommandMessage(message_id=pb.MessageIdData(ledgerId=1, entryId=2), ack_set=[-1, 3], consumer_id=0)),
+        (("subscribe", {"topic": "t", "subscription": "s", "subType": "Shared", "consumer_id": 0, "durable": False,
+                        "metadata": [{"key": "a", "value": "b"}]}),
+         pb.CommandSubscribe(topic="t", subscription="s", subType=pb.CommandSubscribe.Shared, consumer_id=0,
+                             durable=False, metadata=[pb.KeyValue(key="a", value="b")])),
+        (("auth_challenge", {"challenge": {"auth_data": b"x"}}),
+         pb.CommandAuthChallenge(challenge=pb.AuthData(auth_data=b"x"))),
+        (("connected", {"server_version": "x", "feature_flags": {}}),
+         pb.CommandConnected(server_version="x", feature_flags=pb.FeatureFlags())),
+    ],
+)  # fmt: skip
+def test_an_answer_is_given_by_names_and_plain_values(faults: Faults, plain: Any, command: Any) -> None:
+    is_request = "request_id" in command.DESCRIPTOR.fields_by_name
+    seen = pb.CommandSeek(consumer_id=1, request_id=2) if is_request else pb.CommandSend(producer_id=1, sequence_id=2)
+    faults.on(type(seen)).answer(plain)
+    judged = faults.judge(rules.InterceptedCommand(seen, (), 1, rules.Side.CLIENT))
+    assert judged == rules.Answer((command,))
+    assert plain_command(command) == plain
+
+
+def test_a_fault_says_how_it_was_set(faults: Faults) -> None:
+    send, failed = faults.on("send"), ("send_error", {"error": "UnknownError", "message": "x"})
+    for fault, call in [
+        (send.drop(), "drop()"),
+        (send.delay(0.5), "delay(0.5)"),
+        (send.duplicate(), "duplicate()"),
+        (send.reorder(), "reorder()"),
+        (send.close_connection(), "close_connection()"),
+        (send.stall(), "stall()"),
+        (send.refuse("ServiceNotReady", "busy"), "refuse('ServiceNotReady', 'busy')"),
+        (send.answer("pong", failed), f"answer('pong', {failed})"),
+        (faults.on_accept().hang_up(), "hang_up()"),
+        (faults.on_accept().say_nothing(), "say_nothing()"),
+    ]:
+        assert repr(fault).endswith(f").{call}: happened 0 times>")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pulsar_actors as pulsar
+from pulsar_actors.broker.faults import Faults
 from pulsar_actors.otel.metrics import COUNTERS, GAUGES
 from tests.docs.pages import DOCS, ROOT, blocks, pages
 
@@ -21,6 +22,14 @@ def test_every_name_in_the_table_of_features_can_be_used() -> None:
     named = set(re.findall(r"`(\w+)`", table))
     assert {"deliver_after", "access_mode", "seek"} <= named
     assert named - known == set()
+
+
+def test_the_commands_of_faults_are_sent_by_the_side_that_the_table_names() -> None:
+    table = (DOCS / "testing.md").read_text().split("| sent by | names |")[1].split("\n\n")[0]
+    faults = Faults(lambda: None)
+    for row in table.strip().splitlines()[1:]:
+        for name in re.findall(r'"(\w+)"', row):
+            assert f"sent_by='{row[2:8]}'" in repr(faults.on(name).drop())
 
 
 def test_every_error_that_is_named_exists() -> None:

@@ -106,7 +106,7 @@ def test_a_mark_sets_a_fault_for_its_test_alone(ran: Ran, pytester: pytest.Pytes
             producer.send(b"y")
             assert producer.stats().reconnects == 1
             assert [fault.happened for fault in pulsar_faults] == [1, 1]
-            assert ["Close" in repr(fault) for fault in pulsar_faults] == [True, False]
+            assert ["close_connection" in repr(fault) for fault in pulsar_faults] == [True, False]
 
         @pytest.mark.pulsar_fault("send", "drop", times=None)
         class TestOfAClass:
@@ -122,6 +122,24 @@ def test_a_mark_sets_a_fault_for_its_test_alone(ran: Ran, pytester: pytest.Pytes
         """,
         passed=3,
     )
+
+
+def test_a_mark_sets_an_answer_and_a_sender_by_plain_names(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        import pulsar_actors as pulsar
+
+        FAILED = ("lookup_response", {"response": "Failed", "error": "TopicNotFound"})
+
+        @pytest.mark.pulsar_fault("lookup", "answer", FAILED)
+        @pytest.mark.pulsar_fault("connected", "delay", 0.01, sent_by="broker", when=lambda connected: True)
+        def test_there_is_none(pulsar_simulation):
+            with pytest.raises(pulsar.TopicNotFound):
+                pulsar_simulation.client().create_producer("t")
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_a_mark_with_a_simulation_is_for_the_broker_in_it(pytester: pytest.Pytester) -> None:
@@ -155,11 +173,18 @@ def test_a_fault_that_has_not_happened_is_no_further_error_of_a_test_that_failed
 @pytest.mark.parametrize(
     ("mark", "says"),
     [
-        ('"send", "close_connection"', "a fault of the test has not happened: <Fault on(CommandSend"),
+        ('"send", "close_connection"', "a fault of the test has not happened: <Fault on('send'"),
         ('"send", "explode"', "the action is one of answer, close_connection, *, not 'explode'"),
         ('"sent", "drop"', "*'sent'*"),
         ('"send"', "pulsar_fault('send',): the action is one of *, not ''"),
-        ('"send", "refuse"', "*missing 2 required*"),
+        ('"send", "refuse"', "pulsar_fault('send', 'refuse'): refuse takes error, text, not ()"),
+        ('"send", "delay"', "pulsar_fault('send', 'delay'): delay takes seconds, not ()"),
+        ('"send", "drop", 3', "pulsar_fault('send', 'drop', 3): drop takes nothing, not (3,)"),
+        ('["send", "ack"], "drop"', "*a command is given by its name, such as 'send', not ['send', 'ack']"),
+        (
+            '"lookup", "answer", ("lookup_response", {"response": "No"})',
+            "*is one of Redirect, Connect, Failed, not 'No'*",
+        ),
         ('"send", "drop", nth="first"', "*nth counts from 1*"),
     ],
 )

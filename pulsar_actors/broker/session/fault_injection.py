@@ -8,10 +8,11 @@ until the release; then all pass in order.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from google.protobuf.message import Message
 
+from pulsar_actors.broker.fault_commands import with_ids_of
 from pulsar_actors.broker.fault_rules import (
     Action,
     Answer,
@@ -31,7 +32,6 @@ from pulsar_actors.broker.session.answers import refusal_answer
 from pulsar_actors.runtime.loop import Loop
 
 __all__ = ["FaultInjector"]
-_IDS = ("request_id", "producer_id", "consumer_id", "watcher_id", "sequence_id")
 
 
 class InjectionTarget(Protocol):
@@ -123,19 +123,6 @@ class FaultInjector:
 
 def _answers(action: Answer | Refuse, command: Message) -> list[Message]:
     if isinstance(action, Answer):
-        return [_with_ids_of(answer, command) for answer in action.commands]
+        return [with_ids_of(answer, command) for answer in action.commands]
     refusal = refusal_answer(command, action.error, action.text)
     return [] if refusal is None else [refusal]
-
-
-def _with_ids_of(answer: Message, command: Message) -> Message:
-    """Copy the ids of the command into an answer that leaves them unset."""
-    filled: Any = type(answer)()
-    filled.CopyFrom(answer)
-    source: Any = command
-    fields, known = answer.DESCRIPTOR.fields_by_name, command.DESCRIPTOR.fields_by_name
-    for name in _IDS:
-        if name in fields and name in known and not filled.HasField(name):
-            setattr(filled, name, getattr(source, name))
-    addressed: Message = filled
-    return addressed

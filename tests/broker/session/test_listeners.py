@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_actors.broker.fault_rules import Reception, Side
+from pulsar_actors.broker.fault_rules import Reception
 from pulsar_actors.broker.session.listeners import CutTransport, TlsTransport
 from pulsar_actors.runtime.tls import server_context
 from pulsar_actors.wire import PulsarApi_pb2 as pb
@@ -51,7 +51,7 @@ def test_a_message_meets_a_fault_with_its_entry(bench: Bench) -> None:
 def test_a_delayed_command_of_a_connection_that_has_ended_is_forgotten(bench: Bench) -> None:
     caller = bench.client()
     bench.broker.faults.on(pb.CommandPing).delay(5)
-    bench.broker.faults.on(pb.CommandPong, sent_by=Side.BROKER).delay(5)
+    bench.broker.faults.on(pb.CommandPong, sent_by="broker").delay(5)
     assert caller.say(pb.CommandPing(), pb.CommandPing()) == []
     caller.hang_up()
     bench.loop.advance(20)
