@@ -4,6 +4,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.tokens import Tokens
@@ -40,19 +41,21 @@ class BrokerOptions:
     data_folder: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if not self.host:  # a socket treats an empty host as every address
+        given: Any = self  # callers need not be typed
+        if not isinstance(given.host, str) or not self.host:  # a socket treats an empty host as every address
             raise InvalidArgument(f"host is the address to listen on, such as 127.0.0.1, not {excerpt(self.host)}")
         for name in ("port", "web_port", "tls_port", "web_tls_port"):
             port = getattr(self, name)
-            if not 0 <= port <= _LAST_PORT:
+            if type(port) is not int or not 0 <= port <= _LAST_PORT:
                 raise InvalidArgument(f"{name} is a port from 0 (any free one) to {_LAST_PORT}, not {excerpt(port)}")
         if (self.certificate_file is None) != (self.private_key_file is None):
             raise InvalidArgument("TLS takes both certificate_file and private_key_file, and only one of them is given")
         if self.trust_certs_file is not None and self.certificate_file is None:
             raise InvalidArgument("trust_certs_file is for clients that come over TLS, which takes a certificate_file")
-        if self.data_folder is not None and not str(self.data_folder):  # which a path takes for the current folder
-            raise InvalidArgument("data_folder is the path of a folder, not ''")
-        if not self.keepalive_seconds > 0:
+        folder = given.data_folder
+        if folder is not None and not (isinstance(folder, str | Path) and str(folder)):  # '' is the current folder
+            raise InvalidArgument(f"data_folder is the path of a folder, not {excerpt(folder)}")
+        if type(self.keepalive_seconds) not in (int, float) or not self.keepalive_seconds > 0:
             raise InvalidArgument(f"keepalive_seconds is above 0, not {excerpt(self.keepalive_seconds)}")
 
     @property

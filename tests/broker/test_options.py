@@ -11,7 +11,13 @@ from pulsar_actors.exceptions import InvalidArgument
     ("kind", "options", "text"),
     [
         (BrokerOptions, {"host": ""}, "host is the address to listen on, such as 127.0.0.1, not ''"),
+        (BrokerOptions, {"host": 3}, "host is the address to listen on, such as 127.0.0.1, not 3"),
         (BrokerOptions, {"port": -1}, "port is a port from 0"),
+        (BrokerOptions, {"port": "x"}, r"port is a port from 0 \(any free one\) to 65535, not 'x'"),
+        (BrokerOptions, {"web_port": None}, "web_port is a port from 0 .*, not None"),
+        (BrokerOptions, {"data_folder": 3}, "data_folder is the path of a folder, not 3"),
+        (BrokerOptions, {"data_folder": ""}, "data_folder is the path of a folder, not ''"),
+        (BrokerOptions, {"keepalive_seconds": "x"}, "keepalive_seconds is above 0, not 'x'"),
         (BrokerOptions, {"web_port": 65_536}, "web_port is a port from 0"),
         (BrokerOptions, {"tls_port": 70_000}, "tls_port is a port from 0"),
         (BrokerOptions, {"web_tls_port": 70_000}, "web_tls_port is a port from 0"),
