@@ -19,6 +19,7 @@ from pulsar_actors.broker.session.directory import Directory, Node
 from pulsar_actors.broker.session.handlers import HANDLERS
 from pulsar_actors.broker.session.listeners import SessionListeners, WebListeners
 from pulsar_actors.broker.session.session import Session, SessionContext
+from pulsar_actors.broker.web.calls import MAX_PARTITIONS
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.runtime.loop import Listener, Loop, Transport, TransportOwner
 from pulsar_actors.wire.errors import excerpt
@@ -115,8 +116,8 @@ class Broker:
         InvalidArgument if it exists already, or if its namespace does not.
         """
         name = TopicName.parse(topic)
-        if partitions < 0:
-            raise InvalidArgument(f"partitions is 0 (none) or more, not {excerpt(partitions)}")
+        if type(partitions) is not int or not 0 <= partitions <= MAX_PARTITIONS:
+            raise InvalidArgument(f"partitions is from 0 (none) to {MAX_PARTITIONS:,}, not {excerpt(partitions)}")
         try:
             if partitions:
                 self.cluster.create_partitioned(name, partitions)
@@ -190,7 +191,8 @@ class Broker:
             listener = self._loop.listen(host, port, self._committing(accept))
         except OSError as fault:
             self.close()
-            raise OSError(fault.errno, f"cannot listen on port {port} of {host}: {fault.strerror}") from fault
+            reason = str(fault.strerror).partition(" (while attempting")[0]  # Python adds the address, which is there
+            raise OSError(fault.errno, f"cannot listen on port {port} of {host}: {reason}") from fault
         self._listeners.append(listener)
         shown = f"[{host}]" if ":" in host else host
         url = f"{scheme}://{shown}:{listener.port}"

@@ -83,7 +83,10 @@ class DataFolder:
         self._entries: dict[tuple[int, int], StoredEntry] = {}  # by topic and offset
         self._records: dict[_Record, None] = {}
         self._folder = Path(folder)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            raise InvalidArgument(f"{folder} is no folder, so no data can be stored in it") from None
         self._lock = _locked(self._folder / LOCK)
         try:
             self._sqlite = _open(self._folder / FILE)

@@ -5,11 +5,14 @@ broker would compete for the interpreter lock. The child prints its service URL 
 which also happens when the parent is killed. It has its own process session, so that Ctrl-C reaches only the parent.
 """
 
+import errno
 import logging
+import re
 import secrets
 import signal
 import subprocess
 import sys
+import warnings
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,8 +23,9 @@ from typing import Final
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from pulsar_actors.broker.model.settings import Settings
+from pulsar_actors.broker.options import OpenToOthersWarning
 from pulsar_actors.broker.tokens import Tokens
-from pulsar_actors.cli.arguments import named_value
+from pulsar_actors.broker.web.calls import MAX_PARTITIONS
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.topic_name import TopicName
@@ -31,6 +35,15 @@ WEB_PORT: Final = 8080
 TLS_PORT: Final = 6651
 WEB_TLS_PORT: Final = 8443
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+_OPTIONS: Final = {
+    "host": "--host",
+    "certificate_file": "--certificate-file",
+    "private_key_file": "--private-key-file",
+    "trust_certs_file": "--trust-certs-file",
+    "data_folder": "--data",
+}
+"""The options of the command, by the arguments of the class that they are for."""
+
 _LAST_PORT = 65_535
 _SECRET_BYTES = 32
 
@@ -41,7 +54,7 @@ def run(arguments: Namespace) -> int:
         logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         tokens = _tokens(arguments)
-        with _sigterm_as_ctrl_c(), _broker(arguments, tokens) as broker:
+        with _sigterm_as_ctrl_c(), _serving(_broker(arguments, tokens)) as broker:
             stored = broker.call(_stored)
             for topic, partitions in (*((each, 0) for each in arguments.topic), *arguments.partitioned_topic):
                 if stored.get(str(TopicName.parse(topic)), -1) < partitions:
@@ -63,7 +76,7 @@ def run(arguments: Namespace) -> int:
             print(f"ready; everything is kept {kept}, and Ctrl-C ends it", flush=True)
             broker.wait()
     except (OSError, InvalidArgument, UnicodeDecodeError) as fault:
-        print(_reason(fault), file=sys.stderr)
+        print(_reason(fault) + _hint(fault, arguments), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped")
@@ -85,20 +98,46 @@ def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
 
 
 def _broker(arguments: Namespace, tokens: Tokens | None) -> EmbeddedBroker:
-    return EmbeddedBroker(
-        arguments.host,
-        arguments.port,
-        arguments.web_port,
-        certificate_file=arguments.certificate_file,
-        private_key_file=arguments.private_key_file,
-        tls_port=arguments.tls_port,
-        web_tls_port=arguments.web_tls_port,
-        trust_certs_file=arguments.trust_certs_file,
-        tokens=tokens,
-        passwords=None if arguments.password_file is None else _passwords(arguments.password_file),
-        settings=Settings(deduplication=arguments.deduplication),
-        data_folder=arguments.data,
-    )
+    for option, port in (("--tls-port", arguments.tls_port), ("--web-tls-port", arguments.web_tls_port)):
+        if port is not None and not (arguments.certificate_file or arguments.private_key_file):
+            raise InvalidArgument(f"{option} is for TLS, which takes a --certificate-file, and there is none")
+    passwords = None if arguments.password_file is None else _passwords(arguments.password_file)
+    try:
+        return EmbeddedBroker(
+            arguments.host,
+            arguments.port,
+            arguments.web_port,
+            certificate_file=arguments.certificate_file,
+            private_key_file=arguments.private_key_file,
+            tls_port=TLS_PORT if arguments.tls_port is None else arguments.tls_port,
+            web_tls_port=WEB_TLS_PORT if arguments.web_tls_port is None else arguments.web_tls_port,
+            trust_certs_file=arguments.trust_certs_file,
+            tokens=tokens,
+            passwords=passwords,
+            settings=Settings(deduplication=arguments.deduplication),
+            data_folder=arguments.data,
+        )
+    except InvalidArgument as wrong:
+        raise InvalidArgument(_in_options(str(wrong))) from None
+
+
+def _in_options(text: str) -> str:
+    """Name the options of the command in place of the arguments of the class."""
+    return re.sub("|".join(rf"\b{name}\b" for name in _OPTIONS), lambda found: _OPTIONS[found[0]], text)
+
+
+@contextmanager
+def _serving(broker: EmbeddedBroker) -> Generator[EmbeddedBroker, None, None]:
+    """Run the broker; a warning of its start is a line, without the place in a program."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", OpenToOthersWarning)
+        broker.start()
+    try:
+        for each in told:
+            print(f"warning: {each.message}", file=sys.stderr)
+        yield broker
+    finally:
+        broker.stop()
 
 
 def _stored(inside: Broker) -> dict[str, int]:
@@ -140,11 +179,26 @@ def _reason(fault: Exception) -> str:
     return str(fault)
 
 
+def _hint(fault: Exception, arguments: Namespace) -> str:
+    """Name the option that takes another port, if one is in use."""
+    if not isinstance(fault, OSError) or fault.errno != errno.EADDRINUSE:
+        return ""
+    ports = {
+        arguments.tls_port or TLS_PORT: "--tls-port",
+        arguments.web_tls_port or WEB_TLS_PORT: "--web-tls-port",
+        arguments.web_port: "--web-port",
+        arguments.port: "--port",
+    }
+    taken = [option for port, option in ports.items() if f" port {port} of " in str(fault)]
+    return f"; {taken[0]} 0 takes a free one" if taken else ""
+
+
 def _partitioned(text: str) -> tuple[str, int]:
     """Parse TOPIC=PARTITIONS."""
-    topic, partitions = named_value(text)
-    if not (partitions.isascii() and partitions.isdecimal()) or int(partitions) < 1:
-        raise ArgumentTypeError(f"takes TOPIC=PARTITIONS, at least one, got {text!r}")
+    topic, _, partitions = text.partition("=")
+    is_number = partitions.isascii() and partitions.isdecimal() and len(partitions) <= len(str(MAX_PARTITIONS))
+    if not (topic and is_number and 1 <= int(partitions) <= MAX_PARTITIONS):
+        raise ArgumentTypeError(f"takes TOPIC=PARTITIONS, from 1 to {MAX_PARTITIONS:,} of them, got {text!r}")
     return topic, int(partitions)
 
 
@@ -201,8 +255,8 @@ def configure(parser: ArgumentParser) -> None:
     tls = parser.add_argument_group("TLS")
     tls.add_argument("--certificate-file", metavar="FILE", help="the broker's certificate, in PEM")
     tls.add_argument("--private-key-file", metavar="FILE", help="its key")
-    tls.add_argument("--tls-port", type=port, default=TLS_PORT, help="for clients over TLS (default: %(default)s)")
-    tls.add_argument("--web-tls-port", type=port, default=WEB_TLS_PORT, help="for HTTPS (default: %(default)s)")
+    tls.add_argument("--tls-port", type=port, help=f"for clients over TLS (default: {TLS_PORT})")
+    tls.add_argument("--web-tls-port", type=port, help=f"for HTTPS (default: {WEB_TLS_PORT})")
 
 
 BROKER: Final = Command(

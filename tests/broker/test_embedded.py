@@ -204,7 +204,9 @@ def test_a_topic_is_created_with_partitions_or_without() -> None:
         ("there", 0, "topic persistent://public/default/there cannot be created: .*exists"),
         ("there", 2, "topic persistent://public/default/there cannot be created: .*exists"),
         ("nobody/knows/this", 0, "topic persistent://nobody/knows/this cannot be created: "),
-        ("t", -1, "partitions is 0 .none. or more, not -1"),
+        ("t", -1, r"partitions is from 0 \(none\) to 100,000, not -1"),
+        ("t", 100_001, r"partitions is from 0 \(none\) to 100,000, not 100001"),
+        ("t", "3", r"partitions is from 0 \(none\) to 100,000, not '3'"),
         ("nonsense://a/b/c", 0, "the name of a topic"),
     ],
 )

@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import threading
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -77,15 +79,18 @@ def test_a_port_that_is_in_use_is_an_error_of_one_line(capsys: pytest.CaptureFix
         for arguments in (("--port", port, "--web-port", "0"), ("--port", "0", "--web-port", port)):
             assert main(["broker", *arguments]) == 1
             said = capsys.readouterr()
-            assert said.err.startswith(f"cannot listen on port {port} of 127.0.0.1: ")
-            assert len(said.err.splitlines()) == 1
+            option = next(name for name, value in pairwise(arguments) if value == port)
+            assert said.err == (
+                f"cannot listen on port {port} of 127.0.0.1: {os.strerror(errno.EADDRINUSE)}; "
+                f"{option} 0 takes a free one\n"
+            )
             assert said.out == ""
 
 
 def test_an_invalid_address_is_an_error_of_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["broker", "--host", "", *FREE]) == 1
     said = capsys.readouterr()
-    assert said.err == "host is the address to listen on, such as 127.0.0.1, not ''\n"
+    assert said.err == "--host is the address to listen on, such as 127.0.0.1, not ''\n"
     assert said.out == ""
 
 
@@ -341,7 +346,9 @@ def test_the_log_is_written_at_its_level_to_the_standard_error() -> None:
         (b"ann:s3cret\nbob s3cret\n", "--password-file", "{file}: line 2 is not NAME:PASSWORD\n"),
         (b"ann:\n", "--password-file", "{file}: line 1 is not NAME:PASSWORD\n"),
         (b"\xff", "--password-file", "'utf-8' codec can't decode"),
-        (b"x", "--certificate-file", "TLS takes both certificate_file and private_key_file"),
+        (b"x", "--certificate-file", "TLS takes both --certificate-file and --private-key-file, and only one"),
+        (b"x", "--trust-certs-file", "--trust-certs-file is for clients that come over TLS, which takes a --certif"),
+        (b"x", "--data", "{file} is no folder, so no data can be stored in it\n"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error_of_one_line_without_a_secret(
@@ -357,11 +364,34 @@ def test_a_file_that_cannot_be_used_is_an_error_of_one_line_without_a_secret(
     assert "s3cret" not in said.err
 
 
-@pytest.mark.parametrize("given", ["orders", "orders=", "=3", "orders=0", "orders=-1", "orders=x"])
+@pytest.mark.parametrize("option", ["--tls-port", "--web-tls-port"])
+def test_a_port_for_tls_without_a_certificate_is_refused(
+    option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EmbeddedBroker, "wait", lambda _: None)
+    assert main(["broker", *FREE, option, "7000"]) == 1
+    assert capsys.readouterr().err == f"{option} is for TLS, which takes a --certificate-file, and there is none\n"
+
+
+def test_a_broker_that_is_open_to_others_warns_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EmbeddedBroker, "wait", lambda _: None)
+    assert main(["broker", *FREE, "--host", "0.0.0.0"]) == 0  # noqa: S104 - it is the subject
+    said = capsys.readouterr().err
+    assert said.startswith("warning: the embedded broker listens on 0.0.0.0: anyone ")
+    assert len(said.splitlines()) == 1
+
+
+TOO_MANY = ["orders=100001", "orders=99999999", "orders=" + "9" * 5000]
+
+
+@pytest.mark.parametrize("given", ["orders", "orders=", "=3", "orders=0", "orders=-1", "orders=x", *TOO_MANY])
 def test_a_partitioned_topic_has_a_number_of_partitions(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["broker", "--partitioned-topic", given])
-    assert "argument --partitioned-topic: takes " in capsys.readouterr().err
+        main(["broker", "--partitioned-topic", given, "--port", "none"])  # which stops it in any case
+    says = f"argument --partitioned-topic: takes TOPIC=PARTITIONS, from 1 to 100,000 of them, got '{given}'"
+    assert says in capsys.readouterr().err
 
 
 def test_a_topic_that_cannot_be_created_is_told(capsys: pytest.CaptureFixture[str]) -> None:
