@@ -37,13 +37,11 @@ class Acknowledger:
     ) -> "Future[None]":
         """Acknowledge each of these messages, or all up to this one. With `waits`, the caller waits for the receipt."""
         items = [given] if cumulative else as_sequence(given)
-        if self.is_plain and not cumulative and _enqueue_received(handle, items):
-            return when_all_done([])
         if self._interceptors is None:
-            return self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
+            return self._enqueue_all(handle, items, cumulative=cumulative, waits=waits)
         ids = [ack_id_of(one) for one in items]
         try:
-            done = self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
+            done = self._enqueue_all(handle, items, cumulative=cumulative, waits=waits)
         except Exception as error:
             self._interceptors.acknowledged(handle, ids, error, cumulative=cumulative)
             raise
@@ -56,6 +54,13 @@ class Acknowledger:
         if self._interceptors is not None:
             self._interceptors.acknowledged_elsewhere(message.message_id())
         return done
+
+    def _enqueue_all(
+        self, handle: "AcknowledgingHandle", items: Sequence[object], *, cumulative: bool, waits: bool
+    ) -> "Future[None]":
+        if not self._receipts and not cumulative and _enqueue_received(handle, items):
+            return when_all_done([])
+        return self._enqueue([ack_target_in(handle, one) for one in items], cumulative=cumulative, waits=waits)
 
     def _enqueue(self, found: "Sequence[AckTarget | None]", *, cumulative: bool, waits: bool) -> "Future[None]":
         futures: list[Future[None]] = []
@@ -137,6 +142,9 @@ def target_in(handle: "AcknowledgingHandle", given: object) -> AckTarget | None:
 def when_all_done(futures: Sequence["Future[Any]"]) -> "Future[None]":
     """Return a future that ends when all futures have ended, with the error of one of them if any failed."""
     whole: SlimFuture[None] = SlimFuture()
+    if not futures:
+        whole.set_result(None)
+        return whole
     lock, left, errors = threading.Lock(), [len(futures)], list[Exception]()
 
     def done(future: "Future[Any]") -> None:
@@ -150,8 +158,6 @@ def when_all_done(futures: Sequence["Future[Any]"]) -> "Future[None]":
 
     for future in futures:
         future.add_done_callback(done)
-    if not futures:
-        settle(whole, None)
     return whole
 
 

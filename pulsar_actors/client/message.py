@@ -200,7 +200,12 @@ class Message:
 
     def properties(self) -> dict[str, str]:
         """Return the properties that the producer set, by name."""
-        return {pair.key: pair.value for pair in readable(self._own()).properties}
+        pairs: Any = self._own().properties
+        found = {pair.key: pair.value for pair in pairs}
+        for key, value in found.items():  # `readable` would look at all other texts of the metadata as well
+            if not (isinstance(key, str) and isinstance(value, str)):
+                return {pair.key: pair.value for pair in readable(self._own()).properties}
+        return found
 
     def partition_key(self) -> str:
         """Return the key that chose the partition; empty if there is none. Keys of bytes are returned in base 64."""

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from time import monotonic
-from typing import Any, Final, ParamSpec, cast
+from typing import Any, Final, ParamSpec
 
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 from opentelemetry.trace import Span
@@ -96,6 +96,7 @@ class ClientMetrics(ClientObserver):
         self._clients: list[_Client] = []
         self._ended: dict[str | ConsumerKey, AnyTotals] = {}  # of clients that are gone
         self._topics: dict[str, Attributes] = {}
+        self._outcomes: tuple[dict[str, Attributes], dict[str, Attributes]] = ({}, {})
         counter, name = meter.create_counter, "pulsar.client.connection."
         self._opened = counter(f"{name}opened", "{connection}", "Connections that brokers have accepted.")
         self._closed = counter(f"{name}closed", "{connection}", "Such connections that have ended.")
@@ -139,6 +140,13 @@ class ClientMetrics(ClientObserver):
             self._topics[topic] = found
         return found
 
+    def outcome_of(self, topic: str, *, failed: bool) -> Attributes:
+        """Return the attributes of something that has ended on a topic."""
+        found = self._outcomes[failed].get(topic)
+        if found is None:
+            found = self._outcomes[failed][topic] = {**self.attributes_of(topic), **status_of(failed=failed)}
+        return found
+
     # What actors tell.
 
     @_never_raises
@@ -169,7 +177,7 @@ class ClientMetrics(ClientObserver):
     @_never_raises
     def batches_answered(self, topic: str, seconds: Sequence[float], *, failed: bool) -> None:
         """Record their times."""
-        attributes = {**self.attributes_of(topic), **status_of(failed=failed)}
+        attributes = self.outcome_of(topic, failed=failed)
         for one in seconds:
             self._batches.record(one, attributes)
 
@@ -260,8 +268,8 @@ class SendDurations(ProducerInterceptor):
         self._metrics = client_metrics
 
     def before_send(self, producer: Any, message: MessageToSend) -> MessageToSend:  # noqa: ANN401, ARG002 - the base's
-        """Note the time, in the message's properties: they are what the other call gets again."""
-        return with_notes(message)
+        """Note the time."""
+        return noted(message)
 
     def on_send_acknowledgement(
         self,
@@ -271,32 +279,24 @@ class SendDurations(ProducerInterceptor):
         error: Exception | None,
     ) -> None:
         """Record the time."""
-        notes = notes_of(message)
-        if notes is not None:
-            attributes = {**self._metrics.attributes_of(producer.topic()), **status_of(failed=error is not None)}
-            self._metrics.sends.record(monotonic() - notes.began, attributes)
+        if isinstance(message, NotedMessage):
+            attributes = self._metrics.outcome_of(producer.topic(), failed=error is not None)
+            self._metrics.sends.record(monotonic() - message.began, attributes)
 
 
-class NotedProperties(dict[str, str]):
-    """Properties of a message, with the time of the call, and perhaps the span of the message."""
+class NotedMessage(MessageToSend):
+    """A message with the time of the call, and perhaps its span: an interceptor gets its own message again at the end.
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        super().__init__(properties)
-        self.began: float = monotonic()
-        self.span: Span | None = None
+    Notes in the properties would cost more: a message with properties has a header, even if they are empty.
+    """
 
-
-def with_notes(message: MessageToSend) -> MessageToSend:
-    """Return the message with properties that can hold notes. One that is going to be refused is left as it is."""
-    given = cast("object", message.properties)
-    if given is None:
-        return message._replace(properties=NotedProperties({}))
-    if isinstance(given, NotedProperties) or not isinstance(given, dict):
-        return message
-    return message._replace(properties=NotedProperties(cast("dict[str, str]", given)))
+    began: float
+    span: Span | None
 
 
-def notes_of(message: MessageToSend) -> NotedProperties | None:
-    """Return the notes, unless another interceptor has replaced the properties."""
-    given = cast("object", message.properties)
-    return given if isinstance(given, NotedProperties) else None
+def noted(message: MessageToSend, began: float | None = None) -> NotedMessage:
+    """Return the message with notes."""
+    made = NotedMessage(*message)
+    made.began = monotonic() if began is None else began
+    made.span = None
+    return made

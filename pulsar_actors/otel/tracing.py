@@ -9,25 +9,32 @@ has the spans of `MOST_OPEN` messages at most: the oldest ends first.
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.propagators.textmap import Setter, TextMapPropagator
+from opentelemetry.propagators.textmap import Getter, Setter, TextMapPropagator
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
 from pulsar_actors.client.interceptors import ConsumerInterceptor, MessageToSend, ProducerInterceptor
 from pulsar_actors.client.message import Message
 from pulsar_actors.client.message_id import MessageId
-from pulsar_actors.otel.metrics import notes_of, with_notes
+from pulsar_actors.named_tuple import NamedTuple
+from pulsar_actors.otel.metrics import NotedMessage, noted
 from pulsar_actors.wire.topic_name import TopicName
 
 MOST_OPEN: Final = 10_000
 MOST_DELIVERIES: Final = 3
 """The number of spans of one message that may be open."""
+
+MESSAGE_ID: Final = "messaging.message.id"
+"""This attribute is set only on a span that is recorded: its text takes longer than a span that is dropped."""
+
+_NO_CONTEXT: Final = Context()
+_OK: Final = Status(StatusCode.OK)
 
 
 class _Setter(Setter[dict[str, str]]):
@@ -35,7 +42,18 @@ class _Setter(Setter[dict[str, str]]):
         carrier[key] = value
 
 
+class _Getter(Getter[dict[str, str]]):
+    def get(self, carrier: dict[str, str], key: str) -> list[str] | None:
+        value = carrier.get(key)
+        return None if value is None else [value]
+
+    def keys(self, carrier: dict[str, str]) -> list[str]:
+        return list(carrier)
+
+
 _SETTER: Final = _Setter()
+_GETTER: Final = _Getter()
+"""That of OpenTelemetry takes any mapping, and looks at each value for long."""
 
 
 class Tracing:
@@ -47,27 +65,27 @@ class Tracing:
         self.links = links
         self.consumers: MutableMapping[Any, ConsumerTracing] = weakref.WeakKeyDictionary()
 
-    def start(self, name: str, topic: str, kind: SpanKind, parent: Context | None, further: Mapping[str, str]) -> Span:
-        """Start the span of a message."""
-        base, partition = _split(topic)
-        attributes = {
-            "messaging.system": "pulsar",
-            "messaging.destination.name": base,
-            **partition,
-            "messaging.operation.name": name,
-            "messaging.operation.type": name,
-            **further,
-        }
-        links: list[Link] = []
-        if self.links and kind is SpanKind.CONSUMER and parent is not None:
-            sender = trace.get_current_span(parent).get_span_context()
-            links, parent = [Link(sender)] if sender.is_valid else [], None
-        return self.tracer.start_span(f"{name} {base}", parent, kind, attributes, links)
+    def start_send(self, topic: str) -> Span:
+        """Start the span of a message that is sent, below the one that is current."""
+        named = _named("send", topic)
+        return self.tracer.start_span(named.name, None, SpanKind.PRODUCER, named.attributes)
 
-    def inject(self, span: Span, properties: dict[str, str]) -> None:
-        """Put the context of a span into the properties of a message, unless the program has put one there."""
-        if not any(field in properties for field in self.propagator.fields):
-            self.propagator.inject(properties, trace.set_span_in_context(span), _SETTER)
+    def start_process(self, topic: str, subscription: str, properties: dict[str, str]) -> Span:
+        """Start the span of a message that is received, below that of its sender, or with a link to it."""
+        named = _named("process", topic, subscription)
+        parent = self.propagator.extract(properties, _NO_CONTEXT, _GETTER) if properties else _NO_CONTEXT
+        links: tuple[Link, ...] = ()
+        if self.links:
+            sender = trace.get_current_span(parent).get_span_context()
+            links, parent = (Link(sender),) if sender.is_valid else (), _NO_CONTEXT
+        return self.tracer.start_span(named.name, parent, SpanKind.CONSUMER, named.attributes, links)
+
+    def with_context(self, span: Span, properties: dict[str, str] | None) -> dict[str, str]:
+        """Return a copy of the properties of a message with the context of a span, unless one is there already."""
+        copied = {} if properties is None else dict(properties)
+        if not copied or self.propagator.fields.isdisjoint(copied):
+            self.propagator.inject(copied, trace.set_span_in_context(span), _SETTER)
+        return copied
 
     def span_of(self, consumer: object, message: Message) -> Span:
         """Return the span of a message of a consumer; without one, a span that does nothing."""
@@ -83,12 +101,13 @@ class ProducerTracing(ProducerInterceptor):
 
     def before_send(self, producer: Any, message: MessageToSend) -> MessageToSend:  # noqa: ANN401 - the base's
         """Start a span, below the one that is current, and put its context into the properties, unless there is one."""
-        message = with_notes(message)
-        notes = notes_of(message)
-        if notes is not None:
-            notes.span = self._tracing.start("send", producer.topic(), SpanKind.PRODUCER, None, {})
-            self._tracing.inject(notes.span, notes)
-        return message
+        if not _takes_a_context(message):  # it is going to be refused
+            return message
+        began = message.began if isinstance(message, NotedMessage) else None
+        span = self._tracing.start_send(producer.topic())
+        made = noted(message._replace(properties=self._tracing.with_context(span, message.properties)), began)
+        made.span = span
+        return made
 
     def on_send_acknowledgement(
         self,
@@ -98,12 +117,12 @@ class ProducerTracing(ProducerInterceptor):
         error: Exception | None,
     ) -> None:
         """End the span."""
-        notes = notes_of(message)
-        if notes is None or notes.span is None:
+        span = message.span if isinstance(message, NotedMessage) else None
+        if span is None:
             return
-        if error is None:
-            notes.span.set_attribute("messaging.message.id", str(message_id))
-        _end(notes.span, error)
+        if error is None and span.is_recording():
+            span.set_attribute(MESSAGE_ID, str(message_id))
+        _end(span, error)
 
 
 class ConsumerTracing(ConsumerInterceptor):
@@ -117,19 +136,19 @@ class ConsumerTracing(ConsumerInterceptor):
         self._tracing = tracing
         self._lock = threading.Lock()
         self._open: OrderedDict[tuple[Any, ...], list[Span]] = OrderedDict()
+        self._is_known = False  # to `Tracing`, from the first message on
 
     def before_consume(self, consumer: Any, message: Message) -> Message:  # noqa: ANN401 - the base's
         """Start the span of a message."""
-        sender = self._tracing.propagator.extract(message.properties(), Context())
-        message_id = message.message_id()
-        further = {
-            "messaging.destination.subscription.name": consumer.subscription_name(),
-            "messaging.message.id": str(message_id),
-        }
-        span = self._tracing.start("process", message.topic_name(), SpanKind.CONSUMER, sender, further)
-        self._tracing.consumers[consumer] = self
+        tracing, message_id = self._tracing, message.message_id()
+        span = tracing.start_process(message.topic_name(), consumer.subscription_name(), message.properties())
+        if span.is_recording():
+            span.set_attribute(MESSAGE_ID, str(message_id))
         key, ended = _key(message_id), list[Span]()
         with self._lock:
+            if not self._is_known:
+                tracing.consumers[consumer] = self
+                self._is_known = True
             spans = self._open.setdefault(key, [])
             self._open.move_to_end(key)
             spans.append(span)
@@ -204,7 +223,7 @@ def _end_all(spans: Iterable[Span]) -> None:
 
 def _end(span: Span, error: Exception | None) -> None:
     if error is None:
-        span.set_status(Status(StatusCode.OK))
+        span.set_status(_OK)
     else:
         span.record_exception(error)
         span.set_attribute("error.type", type(error).__name__)
@@ -214,15 +233,34 @@ def _end(span: Span, error: Exception | None) -> None:
 
 def _key(message_id: MessageId) -> tuple[Any, ...]:
     """Return what tells a message of a consumer from others: the topic, because a consumer may have several."""
-    return (
-        message_id.topic_name(), message_id.partition(),
-        message_id.ledger_id(), message_id.entry_id(), message_id.batch_index(),
-    )  # fmt: skip
+    wire = message_id.wire
+    return message_id.topic_name(), wire.partition, wire.ledger_id, wire.entry_id, wire.batch_index
+
+
+class _Named(NamedTuple):
+    """What the spans of an operation on a topic have in common."""
+
+    name: str
+    attributes: dict[str, str]
 
 
 @lru_cache(maxsize=10_000)
-def _split(topic: str) -> tuple[str, dict[str, str]]:
-    """Return a topic's name without the partition, and the attribute of the partition."""
+def _named(operation: str, topic: str, subscription: str | None = None) -> _Named:
+    """Return the name and the attributes of spans. They are the same for each message, so they are made once."""
     name = TopicName.parse(topic)
-    partition = {"messaging.destination.partition.id": str(name.partition_index)} if name.partition_index >= 0 else {}
-    return str(name.base), partition
+    attributes = {
+        "messaging.system": "pulsar",
+        "messaging.destination.name": str(name.base),
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
+    }
+    if name.partition_index >= 0:
+        attributes["messaging.destination.partition.id"] = str(name.partition_index)
+    if subscription is not None:
+        attributes["messaging.destination.subscription.name"] = subscription
+    return _Named(f"{operation} {name.base}", attributes)
+
+
+def _takes_a_context(message: MessageToSend) -> bool:
+    given = cast("object", message.properties)
+    return given is None or isinstance(given, dict)

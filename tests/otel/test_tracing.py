@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import baggage, trace
+from opentelemetry.context import attach, detach
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -125,6 +126,25 @@ def test_or_it_has_a_link_to_it(broker: EmbeddedBroker) -> None:
     assert sent.context is not None
     assert processed.parent is None
     assert [link.context.span_id for link in processed.links] == [sent.context.span_id]
+
+
+def test_a_trace_with_a_link_is_a_new_one_whatever_span_is_current(broker: EmbeddedBroker) -> None:
+    exported = Exported(parent="link")
+    with pulsar.Client(broker.service_url, telemetry=exported.telemetry) as client:
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+        producer.send(b"x")
+        with exported.provider.get_tracer("program").start_as_current_span("shift"):
+            consumer.acknowledge(consumer.receive(10_000))
+    [processed] = exported.processed
+    assert processed.parent is None
+
+
+def test_what_the_program_carries_along_goes_with_the_message(client: pulsar.Client) -> None:
+    consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+    token = attach(baggage.set_baggage("customer", "7"))
+    producer.send(b"x")
+    detach(token)
+    assert consumer.receive(10_000).properties()["baggage"] == "customer=7"
 
 
 def test_a_context_that_the_program_has_put_there_stays(client: pulsar.Client) -> None:
