@@ -1,6 +1,7 @@
 """The `Transaction` of asyncio."""
 
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from pulsar_actors.asyncio.binding import LoopBinding
 from pulsar_actors.client.transaction import Transaction as SyncTransaction
@@ -8,6 +9,9 @@ from pulsar_actors.client.transaction import TransactionState
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.runtime.log import LOG
 from pulsar_actors.wire.transaction_id import TransactionId
+
+if TYPE_CHECKING:
+    from pulsar_actors.client.history import History
 
 
 class Transaction:
@@ -30,6 +34,10 @@ class Transaction:
     def state(self) -> TransactionState:
         """The state of the transaction."""
         return self.synchronous.state
+
+    def history(self) -> "History":
+        """Return the last changes of state of the transaction. The synchronous one says more."""
+        return self.synchronous.history()
 
     async def commit(self) -> None:
         """Make all of it visible, once the sends and acknowledgements that have begun have ended.

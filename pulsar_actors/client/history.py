@@ -14,7 +14,9 @@ from typing import Any, Final, cast
 
 from pulsar_actors.client.validation import path as check_path
 from pulsar_actors.exceptions import InvalidArgument
-from pulsar_actors.runtime.actor import ActorRef, actor_of
+from pulsar_actors.machines.state_machine import StateMachine
+from pulsar_actors.runtime.actor import ActorRef, LoopActor, actor_of
+from pulsar_actors.runtime.loop import Loop
 from pulsar_actors.runtime.state_changes import StateChange, read
 
 __all__ = ["History", "StateChange"]
@@ -31,8 +33,12 @@ class History(tuple[StateChange, ...]):
     def of(cls, *addresses: ActorRef) -> "History":
         """Return the history of these actors; one that is named twice counts once."""
         actors = [actor_of(address) for address in dict.fromkeys(addresses)]
-        guardian = actors[0] if actors[0].guardian is None else actor_of(actors[0].guardian)
-        return cls(read((named for actor in actors for named in actor.histories()), guardian.loop))
+        return cls(read((named for actor in actors for named in actor.histories()), _loop_of(actors[0])))
+
+    @classmethod
+    def of_machine(cls, name: str, machine: StateMachine, owner: ActorRef) -> "History":
+        """Return the history of one machine of an actor that has several; also if the actor has forgotten it."""
+        return cls(read([(name, machine.history)], _loop_of(actor_of(owner))))
 
     @classmethod
     def load(cls, path: str | Path) -> "History":
@@ -50,6 +56,11 @@ class History(tuple[StateChange, ...]):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))
+
+
+def _loop_of(actor: LoopActor) -> Loop:
+    """Return the loop of the guardian, whose clock is that of all histories of a client."""
+    return (actor if actor.guardian is None else actor_of(actor.guardian)).loop
 
 
 def _file(path: object) -> Path:

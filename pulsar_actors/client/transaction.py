@@ -27,6 +27,7 @@ from pulsar_actors.runtime.transaction_work import TransactionCall, TransactionW
 from pulsar_actors.wire.transaction_id import TransactionId
 
 if TYPE_CHECKING:
+    from pulsar_actors.client.history import History
     from pulsar_actors.runtime.transaction_coordinator_actor import OpenedTransaction
 
 
@@ -78,6 +79,7 @@ class Transaction:
     def __init__(
         self, opened: "OpenedTransaction", engine: Engine, pending_calls: PendingCalls, client: object
     ) -> None:
+        self._name = opened.name
         self._machine = opened.machine
         self._work = opened.work
         self._serial = opened.serial
@@ -109,6 +111,15 @@ class Transaction:
         state = self._machine.state
         assert isinstance(state, State)  # noqa: S101 - the machine's
         return _PUBLIC_STATES[state]
+
+    def history(self) -> "History":
+        """Return the last changes of state of the transaction: how it was opened, and how it has ended.
+
+        It can be asked of a transaction that has ended, too.
+        """
+        from pulsar_actors.client.history import History  # noqa: PLC0415 - many programs never ask
+
+        return History.of_machine(self._name, self._machine, self._coordinator)
 
     def commit(self) -> None:
         """Make all of it visible. Waits for the sends and acknowledgements that have begun.

@@ -134,8 +134,9 @@ class NewTransaction(NamedTuple):
 
 
 class OpenedTransaction(NamedTuple):
-    """A transaction that is open: its machine, for the state, and its work."""
+    """A transaction that is open: its name, its machine, for the state, and its work."""
 
+    name: str
     machine: TransactionMachine
     work: TransactionWork
     serial: int
@@ -400,7 +401,7 @@ class TransactionCoordinatorActor(MachineActor[CoordinatorHandler]):
             subscription_acks=self._subscription_acks,
         )
         transaction.work = work
-        opened = OpenedTransaction(transaction.machine, work, serial, self.actor_ref)
+        opened = OpenedTransaction(transaction.name, transaction.machine, work, serial, self.actor_ref)
         self._pending_calls.resolve(transaction.opened, opened)
 
     def _not_opened(self, _: int, transaction: _Transaction, effect: TransactionNotOpened) -> None:

@@ -145,7 +145,7 @@ NOT_FOR_USERS = {
         "Producer.refused", "Producer.send_encoded", "ProducerStats.__init__",
         "Reader.__init__", "Rates.count", "Rates.index", "TableView.__init__", "Transaction.__init__",
         "EncryptionKey.count", "EncryptionKey.index", "History.count", "History.index", "History.of",
-        "StateChange.count", "StateChange.index",
+        "History.of_machine", "StateChange.count", "StateChange.index",
     },
     "checked by send, which these are for": {
         "MessageToSend.count", "MessageToSend.index",

@@ -122,6 +122,20 @@ def test_a_transaction_and_its_coordinator_are_in_the_history_of_the_client(clie
     assert "READY" in steps(client.history(), "transaction coordinator", "transaction_coordinator")
 
 
+def test_a_transaction_tells_of_itself_alone_also_after_its_end(broker: EmbeddedBroker) -> None:
+    with pulsar.Client(broker.service_url) as client:
+        producer = client.create_producer("t")
+        with client.new_transaction() as first:
+            producer.send(b"x", transaction=first)
+        second = client.new_transaction()
+        assert steps(second.history(), "transaction 2", "transaction") == ["OPEN"]
+        second.abort()
+        assert set(second.history()) < set(client.history())
+    history = first.history()
+    assert {change.actor for change in history} == {"transaction 1 of transaction coordinator 0"}
+    assert steps(history, "transaction 1", "transaction")[-1] == "COMMITTED"
+
+
 def test_the_time_is_that_of_the_clock_on_the_wall(client: pulsar.Client) -> None:
     before = datetime.now(timezone.utc).timestamp()
     producer = client.create_producer("t")
@@ -252,11 +266,14 @@ def test_a_history_has_no_payload_and_no_credential(tmp_path: Path) -> None:
 
 
 def test_with_asyncio_it_is_the_same(broker: EmbeddedBroker) -> None:
-    async def run() -> tuple[Any, Any]:
+    async def run() -> tuple[Any, Any, Any]:
         async with pulsar_asyncio.Client(broker.service_url) as client:
             producer = await client.create_producer("t")
-            return client.history(), producer.history()
+            async with await client.new_transaction() as transaction:
+                pass
+            return client.history(), producer.history(), transaction.history()
 
-    client, producer = asyncio.run(run())
+    client, producer, transaction = asyncio.run(run())
     assert steps(producer, "producer", "producer") == ["LOOKING_UP", "CONNECTING", "CREATING", "READY"]
-    assert set(producer) < set(client)
+    assert steps(transaction, "transaction 1", "transaction")[-1] == "COMMITTED"
+    assert {*producer, *transaction} < set(client)
