@@ -7,6 +7,10 @@ have ended. A topic with partitions is one topic.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
+
+if find_spec("prometheus_client") is None:
+    raise ImportError("pulsar_actors.prometheus needs prometheus_client: pip install 'pulsar-actors[prometheus]'")
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector

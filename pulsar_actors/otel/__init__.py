@@ -8,7 +8,11 @@ Make one for the process, and give it to all clients. `metrics.py` has the metri
 """
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, Literal
+
+if find_spec("opentelemetry") is None:
+    raise ImportError("pulsar_actors.otel needs OpenTelemetry: pip install 'pulsar-actors[otel]'")
 
 from opentelemetry import trace
 from opentelemetry.metrics import MeterProvider, get_meter
