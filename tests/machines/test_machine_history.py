@@ -1,3 +1,4 @@
+import sys
 from enum import Enum
 from typing import NamedTuple
 
@@ -104,6 +105,18 @@ def test_only_the_last_changes_are_kept_and_all_are_counted() -> None:
         door.handle(Push(b"payload"), float(number))
     assert [change.now for change in door.history.changes()] == [float(2 * MOST + at) for at in range(MOST)]
     assert door.history.recorded == 3 * MOST
+
+
+def test_a_full_history_takes_less_than_two_kilobytes() -> None:
+    door = DoorMachine()
+    for number in range(3 * MOST):
+        door.handle(Push(), 0.5 + number)
+    history = door.history
+    changes = history.changes()
+    assert len({id(change.step) for change in changes}) == len((PUSHED_SHUT, PUSHED_OPEN)), "steps are the chart's"
+    own = [history, history._entries, history.recorded, *(change.now for change in changes)]
+    assert len(changes) == MOST
+    assert sum(map(sys.getsizeof, own)) < 2_000
 
 
 class StuckDoor(
