@@ -279,7 +279,7 @@ class SendDurations(ProducerInterceptor):
         error: Exception | None,
     ) -> None:
         """Record the time."""
-        if isinstance(message, NotedMessage):
+        if isinstance(message, NotedMessage) and message.began is not None:
             attributes = self._metrics.outcome_of(producer.topic(), failed=error is not None)
             self._metrics.sends.record(monotonic() - message.began, attributes)
 
@@ -290,13 +290,12 @@ class NotedMessage(MessageToSend):
     Notes in the properties would cost more: a message with properties has a header, even if they are empty.
     """
 
-    began: float
-    span: Span | None
+    began: float | None = None  # None if another interceptor has made this message of one with notes
+    span: Span | None = None
 
 
 def noted(message: MessageToSend, began: float | None = None) -> NotedMessage:
     """Return the message with notes."""
     made = NotedMessage(*message)
     made.began = monotonic() if began is None else began
-    made.span = None
     return made
