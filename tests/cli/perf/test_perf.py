@@ -185,7 +185,7 @@ def test_the_summary_has_the_settings_without_secrets(perf: Perf) -> None:
 
 
 def test_without_a_service_url_a_broker_is_started_and_intervals_are_reported() -> None:
-    arguments = ["-r", "1000", "-time", "1", "--warmup-time", "0.3", "-i", "0.2"]
+    arguments = ["-r", "1000", "-time", "3", "--warmup-time", "0.3", "-i", "0.2"]
     done = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, "-W", "error", "-m", "pulsar_actors", "perf", "produce", "t", *arguments],
         capture_output=True,
