@@ -7,7 +7,7 @@ so do the clients' futures.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.options import BrokerOptions
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.client_options import ClientOptions
-from pulsar_actors.exceptions import Timeout
+from pulsar_actors.exceptions import InvalidArgument, Timeout
 from pulsar_actors.runtime.actor import forget_actors_on
 from pulsar_actors.runtime.future import wait_by
 from pulsar_actors.runtime.loop import Loop
@@ -32,6 +32,7 @@ from pulsar_actors.simulation.world import LONGEST, World
 from pulsar_actors.testing.clock import virtual_clock
 from pulsar_actors.testing.event_loop import SimulatedEventLoop
 from pulsar_actors.testing.future_waits import VirtualWaits
+from pulsar_actors.wire.errors import excerpt
 
 __all__ = ["SimulatedBroker", "Simulation", "explore"]
 
@@ -112,8 +113,13 @@ class Simulation:
         settings = None
             Those of the broker.
         """
-        self._begin(World(seed, network, LONGEST), settings)
+        self._begin(World(_seed(seed), network, LONGEST), settings)
         self._own_world = True
+
+    @property
+    def seed(self) -> int:
+        """The seed, for chances of your own: `random.Random(simulation.seed)`."""
+        return self._world.seed
 
     def _begin(self, world: World, settings: Settings | None) -> None:
         self._world = world
@@ -220,7 +226,28 @@ def explore(
         with _Explored(world, settings) as simulation:
             scenario(simulation)
 
-    explore_worlds(seeds, play, network)
+    explore_worlds(_seeds_of(seeds), play, network)
+
+
+def _seed(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument(f"a seed is a whole number, not {excerpt(value)}")
+    return value
+
+
+def _seeds_of(given: object) -> Sequence[int]:
+    """Return the seeds. There is at least one: with none, nothing would be tested."""
+    seeds: Sequence[int] = ()
+    if isinstance(given, int) and not isinstance(given, bool):
+        seeds = range(given)
+    elif isinstance(given, Iterable) and not isinstance(given, str):
+        several: Iterable[object] = given
+        seeds = [_seed(each) for each in several]
+    if not seeds:
+        raise InvalidArgument(
+            f"explore takes the number of seeds, from 1 on, or the seeds themselves, not {excerpt(given)}"
+        )
+    return seeds
 
 
 async def _end_all_tasks() -> None:

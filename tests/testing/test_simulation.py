@@ -11,6 +11,7 @@ import pykka
 import pytest
 
 import pulsar_actors as pulsar
+from pulsar_actors import InvalidArgument
 from pulsar_actors.broker import EmbeddedBroker, Settings
 from pulsar_actors.broker.fault_rules import Fault
 from pulsar_actors.simulation.scheduler import OutOfTime, SeedFailed, TasksFailed
@@ -357,3 +358,21 @@ def test_futures_of_other_threads_and_after_the_block_come_in_real_time() -> Non
             assert InThread(lambda: producer.send_async(b"x").result(SOON)).result()
             assert simulation.now == 0
         assert producer.send_async(b"x").result(SOON)
+
+
+@pytest.mark.parametrize("seeds", [0, -1, True, [], "17", None, 1.5, [1, "x"]])
+def test_a_test_that_would_play_no_seed_is_refused(seeds: Any) -> None:
+    with pytest.raises(InvalidArgument, match="seed"):
+        explore(seeds, lambda _: None)
+
+
+@pytest.mark.parametrize("seed", ["17", None, 1.5, True])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(InvalidArgument, match="a seed is a whole number"):
+        Simulation(seed)
+
+
+def test_a_simulation_has_its_seed() -> None:
+    seen: list[int] = []
+    explore([5, 7], lambda simulation: seen.append(simulation.seed))
+    assert seen == [5, 7]
