@@ -230,6 +230,12 @@ def test_another_format_is_refused(statement: str, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
+        EmbeddedBroker(data_folder=tmp_path / "file" / "below").start()
+
+
+def test_a_file_is_no_folder_for_data(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ours.InvalidArgument, match="file is no folder, so no data can be stored in it"):
         EmbeddedBroker(data_folder=tmp_path / "file").start()
 
 
