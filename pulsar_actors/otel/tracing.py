@@ -67,18 +67,18 @@ class Tracing:
 
     def start_send(self, topic: str) -> Span:
         """Start the span of a message that is sent, below the one that is current."""
-        named = _named("send", topic)
-        return self.tracer.start_span(named.name, None, SpanKind.PRODUCER, named.attributes)
+        template = _template("send", topic)
+        return self.tracer.start_span(template.name, None, SpanKind.PRODUCER, template.attributes)
 
     def start_process(self, topic: str, subscription: str, properties: dict[str, str]) -> Span:
         """Start the span of a message that is received, below that of its sender, or with a link to it."""
-        named = _named("process", topic, subscription)
+        template = _template("process", topic, subscription)
         parent = self.propagator.extract(properties, _NO_CONTEXT, _GETTER) if properties else _NO_CONTEXT
         links: tuple[Link, ...] = ()
         if self.links:
             sender = trace.get_current_span(parent).get_span_context()
             links, parent = (Link(sender),) if sender.is_valid else (), _NO_CONTEXT
-        return self.tracer.start_span(named.name, parent, SpanKind.CONSUMER, named.attributes, links)
+        return self.tracer.start_span(template.name, parent, SpanKind.CONSUMER, template.attributes, links)
 
     def with_context(self, span: Span, properties: dict[str, str] | None) -> dict[str, str]:
         """Return a copy of the properties of a message with the context of a span, unless one is there already."""
@@ -237,15 +237,15 @@ def _key(message_id: MessageId) -> tuple[Any, ...]:
     return message_id.topic_name(), wire.partition, wire.ledger_id, wire.entry_id, wire.batch_index
 
 
-class _Named(NamedTuple):
-    """What the spans of an operation on a topic have in common."""
+class _SpanTemplate(NamedTuple):
+    """The name and the attributes of all spans of an operation on a topic."""
 
     name: str
     attributes: dict[str, str]
 
 
 @lru_cache(maxsize=10_000)
-def _named(operation: str, topic: str, subscription: str | None = None) -> _Named:
+def _template(operation: str, topic: str, subscription: str | None = None) -> _SpanTemplate:
     """Return the name and the attributes of spans. They are the same for each message, so they are made once."""
     name = TopicName.parse(topic)
     attributes = {
@@ -258,7 +258,7 @@ def _named(operation: str, topic: str, subscription: str | None = None) -> _Name
         attributes["messaging.destination.partition.id"] = str(name.partition_index)
     if subscription is not None:
         attributes["messaging.destination.subscription.name"] = subscription
-    return _Named(f"{operation} {name.base}", attributes)
+    return _SpanTemplate(f"{operation} {name.base}", attributes)
 
 
 def _takes_a_context(message: MessageToSend) -> bool:

@@ -13,9 +13,7 @@ OpenTelemetry's. The last line is about the history, which each client has: it r
 
 import argparse
 import contextlib
-import re
 import statistics
-import subprocess
 import sys
 import time
 import uuid
@@ -29,6 +27,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler, TraceIdRatioBased
 
 import pulsar_actors as pulsar
+from pulsar_actors.cli.broker import BrokerProcess
 from pulsar_actors.client.client import context_of
 from pulsar_actors.otel import Telemetry
 from tests.benchmarks.hot_paths import PATIENCE_MS, Fired, counting, recording_time, rows, time_of
@@ -135,21 +134,6 @@ def span_time() -> float:
     return time_of(lambda: tracer.start_span("a span").end(), 2_000) / 1e3
 
 
-@contextlib.contextmanager
-def embedded_broker() -> Iterator[str]:
-    """Run an embedded broker in another process. Give its service URL."""
-    command = [sys.executable, "-m", "pulsar_actors", "broker", "--port", "0", "--web-port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - a program of ours
-        assert process.stdout is not None
-        try:
-            found = re.search(r"pulsar://\S+", process.stdout.readline())
-            if found is None:
-                raise SystemExit("the embedded broker has not started")
-            yield found.group()
-        finally:
-            process.terminate()
-
-
 def _ignore(_: object, __: object) -> None:
     """Do nothing, as only the client is measured."""
 
@@ -161,7 +145,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     given = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
-        service_url = given.service_url or stack.enter_context(embedded_broker())
+        service_url = given.service_url or stack.enter_context(BrokerProcess()).service_url
         everybody = {
             name: Turns(stack.enter_context(pulsar.Client(service_url, telemetry=make())))
             for name, make in SETUPS.items()
