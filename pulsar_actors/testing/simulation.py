@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack, closing
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pulsar_actors.asyncio.client import Client as AsyncioClient
 from pulsar_actors.asyncio.client import client_on
@@ -237,16 +237,14 @@ def _seed(value: object) -> int:
 
 def _seeds_of(given: object) -> Sequence[int]:
     """Return the seeds. There is at least one: with none, nothing would be tested."""
+    shown = excerpt(given)
     seeds: Sequence[int] = ()
     if isinstance(given, int) and not isinstance(given, bool):
         seeds = range(given)
     elif isinstance(given, Iterable) and not isinstance(given, str):
-        several: Iterable[object] = given
-        seeds = [_seed(each) for each in several]
+        seeds = [_seed(each) for each in cast("Iterable[object]", given)]
     if not seeds:
-        raise InvalidArgument(
-            f"explore takes the number of seeds, from 1 on, or the seeds themselves, not {excerpt(given)}"
-        )
+        raise InvalidArgument(f"explore takes the number of seeds, from 1 on, or the seeds themselves, not {shown}")
     return seeds
 
 
