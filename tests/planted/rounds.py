@@ -43,6 +43,7 @@ from tests.scenarios.test_sending import sending
 from tests.scenarios.test_slow_links import SLOW, crawling
 from tests.scenarios.test_table_views import viewing
 from tests.scenarios.test_transactions import racing, transactions
+from tests.scenarios.test_unanswered_acks import unanswered_acks
 from tests.scenarios.test_unanswered_sends import unanswered_sends
 from tests.scenarios.test_waiting_in_line import waiting_in_line
 
@@ -66,6 +67,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("closing", closing, CHANGEABLE),
     ("asking", asking, CHANGEABLE),
     ("confirming", confirming, CHANGEABLE),
+    ("confirming without an answer", unanswered_acks, CALM),
     ("growing", growing, CHANGEABLE),
     ("gathering", gathering, CHANGEABLE),
     ("procrastinating", procrastinating, CHANGEABLE),

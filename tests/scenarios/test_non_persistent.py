@@ -123,14 +123,15 @@ def unkept(scene: Scene, kind: ConsumerType) -> None:
     world, dice = scene.world, scene.dice
     client = scene.client()
     queue = (0, 1, 2, 3, 7, 1000)[dice.below(6)]
-    encrypted, timeout = dice.happens(0.4), 10_000 if dice.happens(0.3) else None
+    encrypted, timeout = dice.happens(0.5), 10_000 if dice.happens(0.3) else None
     sending: dict[str, Any] = {"encryption_key": "key", "crypto_key_reader": Keys()} if encrypted else {}
     talker = Talker(scene, client, sending)
     listeners: list[Listener] = []
 
     def listen(name: str) -> None:
         losing = Dice(world.seed, f"keys {name}")
-        keys = FailingKeys(lambda: not scene.is_calm and losing.happens(0.5))
+        likely = (0.5, 0.95)[losing.below(2)]  # what was decrypted once needs no key again for a while
+        keys = FailingKeys(lambda: not scene.is_calm and losing.happens(likely))
         options: dict[str, Any] = {"crypto_key_reader": keys} if encrypted else {}
         consumer = subscribe(
             scene,

@@ -4,21 +4,20 @@ No receipt is a lie the other way round, either: whoever is told that it failed,
 the end nothing is left and nothing was lost.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from pulsar_actors.broker.model.entry import Position
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.enums import ConsumerType
 from pulsar_actors.client.message import Message
 from pulsar_actors.exceptions import BrokerRefusal, ConnectError, OutcomeUnknown, Timeout
 from pulsar_actors.simulation.scheduler import Dice
+from tests.scenarios.confirmed import Confirmed
 from tests.scenarios.programs import Publisher, in_troubles, subscribe
 from tests.scenarios.received import Received
-from tests.scenarios.scene import SUBSCRIPTION, Place, Scene, play
+from tests.scenarios.scene import SUBSCRIPTION, Scene, play
 
 MAY_FAIL = (ConnectError, OutcomeUnknown, BrokerRefusal)
 
@@ -35,9 +34,9 @@ class Confirming:
         self.kind = (ConsumerType.Exclusive, ConsumerType.Shared)[dice.below(2)]
         self.cumulative = self.kind is ConsumerType.Exclusive and dice.happens(0.4)
         self.of_each_message = dice.happens(0.5)  # and not of batches alone
+        self.confirmed = Confirmed(scene, of_each_message=self.of_each_message)
         self.again: list[Message] = []
         self.pending: list[tuple[Any, list[Message]]] = []
-        self.confirmed: set[Place] = set()
 
     def subscribe(self) -> Consumer:
         return subscribe(
@@ -81,7 +80,7 @@ class Confirming:
                 (consumer.acknowledge_cumulative if goes_up_to else consumer.acknowledge)(
                     messages[-1] if goes_up_to else messages  # type: ignore[arg-type]
                 )
-                self.confirm(messages)
+                self.confirmed.add(messages)
             elif goes_up_to:
                 self.pending.append((consumer.acknowledge_cumulative_async(messages[-1]), messages))
             else:
@@ -99,32 +98,10 @@ class Confirming:
             self.pending.remove((future, messages))
             error = future.exception(0)
             if error is None:
-                self.confirm(messages)
+                self.confirmed.add(messages)
             else:
                 assert isinstance(error, MAY_FAIL), repr(error)
                 self.again += messages
-
-    def confirm(self, messages: Sequence[Message]) -> None:
-        """Hold what was confirmed against what the broker has: a message of a batch counts with all of the batch."""
-        for message in messages:
-            message_id = message.message_id()
-            self.confirmed.add((message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()))
-        topic = self.scene.topic()
-        assert topic is not None
-        cursor = topic.subscriptions[SUBSCRIPTION].cursor
-        for message in messages:
-            message_id = message.message_id()
-            position, index = Position(message_id.ledger_id(), message_id.entry_id()), message_id.batch_index()
-            offset = topic.managed_ledger.find(position)
-            assert offset is not None
-            size = topic.managed_ledger.entry(offset).messages
-            whole = index < 0 or all((*position, each) in self.confirmed for each in range(size))
-            if whole:
-                assert cursor.is_acknowledged(offset), f"{message_id} was confirmed, and will come again"
-            elif self.of_each_message and not cursor.is_acknowledged(offset):
-                left = cursor.batch_ack_sets.get(offset)
-                assert left is not None, f"{message_id} was confirmed, and will come again"
-                assert not left >> index & 1, f"{message_id} was confirmed, and will come again"
 
     def is_drained(self) -> bool:
         topic = self.scene.topic()

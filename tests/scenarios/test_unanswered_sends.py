@@ -7,52 +7,18 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pulsar_actors.broker.broker import Broker
-from pulsar_actors.broker.fault_rules import Action, Delay, Drop, InterceptedCommand
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.enums import ProducerAccessMode
 from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.simulation.connection import CALM
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CommandSendReceipt
-from tests.scenarios.scene import NAMESPACE, OPERATION_TIMEOUT, PATIENCE, TOPIC, Scene, play
+from tests.scenarios.scene import NAMESPACE, PATIENCE, TOPIC, Scene, play
 from tests.scenarios.sent import Sender, Sent, a_producer
+from tests.scenarios.silence import Silence
 
-RECEIPTS = (CommandSendReceipt,)
 LONGEST_SEND = 30.0
 """The longer of the time limits of `a_producer`."""
-LOST = (RECEIPTS, RECEIPTS, (CommandSend,), (CommandSend, CommandSendReceipt))
-
-
-class Silence:
-    """Has messages and receipts lost, or receipts come late, until all is well.
-
-    No message is lost between two others: of a connection that has lost one no more arrive.
-    """
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._dice = dice = Dice(scene.world.seed, "silence")
-        self._lost = LOST[dice.below(len(LOST))]
-        self._likely, self._is_late = dice.chance(), dice.happens(0.3)
-        self._deaf: set[int] = set()
-        self._is_over = False
-        scene.have_broker(lambda broker: broker.faults.control(self._disturb))
-
-    def _disturb(self, seen: InterceptedCommand) -> Action | None:
-        kind = type(seen.command)
-        if kind is CommandSend and seen.connection in self._deaf:
-            return Drop()
-        if self._is_over or kind not in self._lost or not self._dice.happens(self._likely):
-            return None
-        if kind is CommandSend:
-            self._deaf.add(seen.connection)
-            return Drop()
-        return Delay(OPERATION_TIMEOUT * self._dice.chance()) if self._is_late else Drop()
-
-    def end(self) -> None:
-        self._is_over = True
-        self._scene.have_broker(Broker.cut_connections)
-        self._scene.calm()
 
 
 def work(scene: Scene, client: Client, sent: Sent, name: str) -> None:
@@ -79,7 +45,7 @@ def terminate(broker: Broker) -> None:
 def unanswered_sends(scene: Scene) -> None:
     world, dice, sent = scene.world, scene.dice, Sent()
     client, other = scene.client(), scene.client()
-    silence = Silence(scene)
+    silence = Silence(scene, CommandSend, CommandSendReceipt)
 
     def fence() -> None:
         with suppress(PulsarException):
