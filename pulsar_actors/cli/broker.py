@@ -16,6 +16,7 @@ import warnings
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -26,6 +27,7 @@ from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.options import OpenToOthersWarning
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.broker.web.calls import MAX_PARTITIONS
+from pulsar_actors.cli.arguments import timeout_seconds
 from pulsar_actors.cli.command import Command, integer_argument
 from pulsar_actors.exceptions import InvalidArgument
 from pulsar_actors.wire.topic_name import TopicName
@@ -43,6 +45,10 @@ _OPTIONS: Final = {
     "data_folder": "--data",
 }
 """The options of the command, by the arguments of the class that they are for."""
+
+_TYPES_OF_SETTINGS: Final[dict[str, type]] = {name: type(value) for name, value in asdict(Settings()).items()}
+_VALUES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_BOOLEANS: Final = {"true": True, "false": False}
 
 _LAST_PORT = 65_535
 _SECRET_BYTES = 32
@@ -114,7 +120,9 @@ def _broker(arguments: Namespace, tokens: Tokens | None) -> EmbeddedBroker:
             trust_certs_file=arguments.trust_certs_file,
             tokens=tokens,
             passwords=passwords,
-            settings=Settings(deduplication=arguments.deduplication),
+            settings=Settings(**{"deduplication": arguments.deduplication, **dict(arguments.setting)}),
+            broker_entry_metadata=arguments.broker_entry_metadata,
+            keepalive_seconds=arguments.keepalive,
             data_folder=arguments.data,
         )
     except InvalidArgument as wrong:
@@ -202,6 +210,18 @@ def _partitioned(text: str) -> tuple[str, int]:
     return topic, int(partitions)
 
 
+def _setting(text: str) -> tuple[str, object]:
+    """Parse NAME=VALUE, for an argument of `Settings`."""
+    name, _, value = text.partition("=")
+    if name not in _TYPES_OF_SETTINGS:
+        raise ArgumentTypeError(f"takes NAME=VALUE with a name of {', '.join(_TYPES_OF_SETTINGS)}, got {text!r}")
+    kind = _TYPES_OF_SETTINGS[name]
+    try:
+        return name, _BOOLEANS[value] if kind is bool else kind(value)
+    except (KeyError, ValueError):
+        raise ArgumentTypeError(f"{name} takes {_VALUES[kind]}, got {value!r}") from None
+
+
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -219,6 +239,26 @@ def configure(parser: ArgumentParser) -> None:
         "--deduplication",
         action="store_true",
         help="store only once what a producer sends twice (default: as set over HTTP, by namespace or topic)",
+    )
+    parser.add_argument(
+        "--setting",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"a limit or default, such as max_message_size=1000000; one of {', '.join(_TYPES_OF_SETTINGS)}",
+    )
+    parser.add_argument(
+        "--broker-entry-metadata",
+        action="store_true",
+        help="give clients that can read them the broker's own time and index with each entry",
+    )
+    parser.add_argument(
+        "--keepalive",
+        type=timeout_seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="after how long a silent client gets a PING (default: %(default)s)",
     )
     parser.add_argument("--topic", action="append", default=[], help="create a topic; may be given several times")
     parser.add_argument(

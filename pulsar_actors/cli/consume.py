@@ -23,6 +23,7 @@ from pulsar_actors.cli.arguments import (
     timeout_seconds,
 )
 from pulsar_actors.cli.command import Command, integer_argument, reason_of
+from pulsar_actors.cli.message_counter import MessageCounter
 from pulsar_actors.cli.message_lines import line_of, plain_value
 from pulsar_actors.cli.terminal import dimmed, drop_output, shown
 from pulsar_actors.client.client import Client
@@ -34,6 +35,9 @@ from pulsar_actors.exceptions import PulsarException, Timeout, TopicTerminated
 
 AT_ONCE: Final = 100
 POLL_MS: Final = 500
+
+Take = Callable[[int, int], Sequence[Message]]
+Done = Callable[[Sequence[Message]], object]
 
 
 def run(arguments: Namespace) -> int:
@@ -58,24 +62,28 @@ def run(arguments: Namespace) -> int:
 
 def _write_messages(arguments: Namespace, client: Client) -> None:
     take, done = _source(arguments, client)
-    left = arguments.num_messages or None
-    last = time.monotonic()
-    while left is None or left > 0:
+    try:
+        with MessageCounter(is_shown=not sys.stdout.isatty()) as counter:
+            _copy(arguments, take, done, counter)
+    except TopicTerminated:
+        print("end: the topic takes no more messages, and all that it has are received", file=sys.stderr)
+
+
+def _copy(arguments: Namespace, take: Take, done: Done, counter: MessageCounter) -> None:
+    most, last = arguments.num_messages or sys.maxsize, time.monotonic()
+    while counter.count < most:
         try:
-            messages = take(AT_ONCE if left is None else min(left, AT_ONCE), POLL_MS)
+            messages = take(min(most - counter.count, AT_ONCE), POLL_MS)
         except Timeout:
             if arguments.wait is not None and time.monotonic() - last >= arguments.wait:
                 return
             continue
-        except TopicTerminated:
-            print("end: the topic takes no more messages, and all that it has are received", file=sys.stderr)
-            return
         for message in messages:
             print(*_lines_of(message, arguments), sep="\n")
         sys.stdout.flush()
         done(messages)
         last = time.monotonic()
-        left = None if left is None else left - len(messages)
+        counter.add(len(messages))
 
 
 def _check_pattern(arguments: Namespace) -> None:
@@ -89,10 +97,7 @@ def _check_pattern(arguments: Namespace) -> None:
         arguments.parser.error(f"{arguments.topic[0]!r} is no pattern: {fault}")
 
 
-Take = Callable[[int, int], Sequence[Message]]
-
-
-def _source(arguments: Namespace, client: Client) -> tuple[Take, Callable[[Sequence[Message]], object]]:
+def _source(arguments: Namespace, client: Client) -> tuple[Take, Done]:
     """Return what gives messages, and what is to be done with those that are written."""
     topics: Any = arguments.topic if len(arguments.topic) > 1 else arguments.topic[0]
     if arguments.regex:

@@ -24,6 +24,7 @@ from pulsar_actors.cli.arguments import (
     timeout_seconds,
 )
 from pulsar_actors.cli.command import INTERRUPTED, Command, integer_argument, reason_of
+from pulsar_actors.cli.message_counter import MessageCounter
 from pulsar_actors.cli.message_lines import message_of
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.interceptors import MessageToSend
@@ -33,7 +34,6 @@ from pulsar_actors.client.schema import BYTES, Schema
 from pulsar_actors.exceptions import InvalidMessage, PulsarException
 from pulsar_actors.named_tuple import NamedTuple
 
-PROGRESS_SECONDS: Final = 1.0
 _BETWEEN_LINES: Final = 5
 """Milliseconds that a line waits for others: somebody may be typing them."""
 
@@ -85,13 +85,12 @@ def _avro(definition: Any) -> Encoding:  # noqa: ANN401 - JSON
 class Sending:
     """Sends messages, and counts what became of them."""
 
-    def __init__(self, producer: Producer, rate: float) -> None:
+    def __init__(self, producer: Producer, rate: float, counter: MessageCounter) -> None:
         self._producer = producer
+        self._counter = counter
         self._interval = 1 / rate if rate else 0.0
         self._due = time.monotonic()
-        self._shown = self._due
         self._lock = threading.Lock()
-        self.sent = 0
         self.failed = 0
         self.first_failure: Result | None = None
 
@@ -102,16 +101,7 @@ class Sending:
             time.sleep(self._due - now)
         self._due = max(self._due, now) + self._interval
         self._producer.send_async(message.content, self._told, **_options(message))
-        self.sent += 1
-        if now - self._shown >= PROGRESS_SECONDS and sys.stderr.isatty():
-            self._shown = now
-            print(f"\r{self.sent:,} messages", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Wait until everything is stored or has failed."""
-        self._producer.flush()
-        if sys.stderr.isatty():
-            print("\r", end="", file=sys.stderr)
+        self._counter.add(1)
 
     def _told(self, result: Result, _: MessageId) -> None:
         if result is not Result.Ok:
@@ -142,20 +132,21 @@ def run(arguments: Namespace) -> int:
                 batching_max_publish_delay_ms=_BETWEEN_LINES,
                 block_if_queue_full=True,
             )
-            sending = Sending(producer, arguments.rate)
-            try:
-                for message in messages(arguments):
-                    sending.send(message)
-            except (PulsarException, ValueError, OSError, RecursionError) as error:
-                fault = error
-            sending.end()
+            with MessageCounter() as counter:
+                sending = Sending(producer, arguments.rate, counter)
+                try:
+                    for message in messages(arguments):
+                        sending.send(message)
+                except (PulsarException, ValueError, OSError, RecursionError) as error:
+                    fault = error
+                producer.flush()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
     except (PulsarException, OSError, ValueError) as error:
         print(f"failed: {reason_of(error)}", file=sys.stderr)
         return 1
-    print(f"messages stored on {arguments.topic}: {sending.sent - sending.failed:,}", file=sys.stderr)
+    print(f"messages stored on {arguments.topic}: {counter.count - sending.failed:,}", file=sys.stderr)
     if sending.first_failure is not None:
         print(f"failed: {sending.failed:,}, the first with {_failure(sending.first_failure)}", file=sys.stderr)
     if fault is not None:

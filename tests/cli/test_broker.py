@@ -1,4 +1,5 @@
 import errno
+import inspect
 import io
 import json
 import os
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -21,10 +23,12 @@ import pytest
 import pulsar_actors as pulsar
 from pulsar_actors.__main__ import main
 from pulsar_actors.broker.embedded import EmbeddedBroker
+from pulsar_actors.broker.model.settings import Settings
 from pulsar_actors.broker.tokens import Tokens
 from pulsar_actors.cli.broker import BROKER, BrokerProcess, serve_until_stdin_ends
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.message_id import MessageId
+from pulsar_actors.exceptions import InvalidArgument
 from tests.support.certificates import Authority
 
 FREE = ("--port", "0", "--web-port", "0")
@@ -397,3 +401,55 @@ def test_a_partitioned_topic_has_a_number_of_partitions(given: str, capsys: pyte
 def test_a_topic_that_cannot_be_created_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["broker", *FREE, "--topic", "a", "--topic", "a"]) == 1
     assert "topic persistent://public/default/a cannot be created: " in capsys.readouterr().err
+
+
+def test_settings_and_the_rest_of_what_the_class_takes_are_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def note(*arguments: Any, **options: Any) -> None:
+        given.update(inspect.signature(EmbeddedBroker).bind(*arguments, **options).arguments)
+        raise InvalidArgument("that will do")
+
+    monkeypatch.setattr("pulsar_actors.cli.broker.EmbeddedBroker", note)
+    settings = ("max_message_size=1000", "failover_delay=0.5", "allow_auto_topic_creation=false", "cluster_name=home")
+    words = [word for each in settings for word in ("--setting", each)]
+    assert main(["broker", *words, "--deduplication", "--keepalive", "5", "--broker-entry-metadata"]) == 1
+    assert given["settings"] == Settings(
+        cluster_name="home", max_message_size=1000, failover_delay=0.5, allow_auto_topic_creation=False,
+        deduplication=True,
+    )  # fmt: skip
+    assert (given["keepalive_seconds"], given["broker_entry_metadata"]) == (5.0, True)
+    assert list(given) == list(inspect.signature(EmbeddedBroker).parameters)
+
+
+def test_a_limit_that_is_set_holds() -> None:
+    with (
+        running(*FREE, "--setting", "max_message_size=100") as process,
+        Client(started(process)["pulsar"]) as client,
+        pytest.raises(pulsar.MessageTooBig),
+    ):
+        client.create_producer("t").send(bytes(101))
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("max_size=1", "takes NAME=VALUE with a name of cluster_name, max_message_size, "),
+        ("max_message_size", "max_message_size takes a whole number, got ''"),
+        ("max_message_size=1.5", "max_message_size takes a whole number, got '1.5'"),
+        ("failover_delay=soon", "failover_delay takes a number, got 'soon'"),
+        ("deduplication=yes", "deduplication takes true or false, got 'yes'"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(setting: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["broker", "--setting", setting, "--port", "none"])  # which stops it in any case
+    assert f"argument --setting: {says}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["0", "-1"])
+def test_a_setting_with_which_no_broker_can_work_is_an_error_of_one_line(
+    value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["broker", *FREE, "--setting", f"max_message_size={value}"]) == 1
+    assert capsys.readouterr().err == f"max_message_size is 1 or more, not {value}\n"

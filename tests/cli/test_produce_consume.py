@@ -459,6 +459,23 @@ def test_a_terminal_gets_no_control_characters_of_a_message(
     assert (head[:5], head[-10:]) == ("\x1b[2m(", "a=\\x1b\x1b[0m")
 
 
+def test_a_terminal_is_shown_how_many_there_were_unless_it_shows_the_messages(
+    broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said_by(*words: str) -> str:
+        assert main([*words, "-u", broker.service_url]) == 0
+        return capsys.readouterr().err
+
+    produce, consume, result = ("produce", "t", "-m", "a"), everything("t", 1), "messages stored on t: 1\n"
+    monkeypatch.setattr("pulsar_actors.cli.message_counter._SECONDS", 0.0)
+    assert (said_by(*produce), said_by(*consume)) == (result, "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    counted = "\r1 messages\r\x1b[K"
+    assert (said_by(*produce), said_by(*consume)) == (counted + result, counted)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert said_by(*consume) == ""
+
+
 @pytest.mark.parametrize("words", [["produce", "t", "-m", "a"], ["consume", "t"]])
 def test_the_name_of_an_error_is_said_once(
     broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str], words: list[str]
