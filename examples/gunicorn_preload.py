@@ -5,7 +5,7 @@ created during the import belongs to the parent: the child has none of its threa
 parent's. In the child, every call on it raises ProcessForked at once, and the parent's connections stay as they are.
 
 So each worker creates its own client, after the fork. For the application in `wsgi_visits.py`, a hook in
-`gunicorn.conf.py` does so. This program runs without gunicorn and forks by itself. It does not run on Windows, which
+`gunicorn_hooks.py` does so. This program runs without gunicorn and forks by itself. It does not run on Windows, which
 cannot fork.
 """
 

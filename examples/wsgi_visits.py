@@ -2,11 +2,11 @@
 
 Run it in this folder, with a broker at `PULSAR_URL` or at Pulsar's usual address:
 
-    gunicorn --config gunicorn.conf.py wsgi_visits:application
+    gunicorn --config gunicorn_hooks.py wsgi_visits:application
 
 A preloading server imports this module once and forks its workers from that process, so the module connects nothing.
-The hooks in `gunicorn.conf.py` call `open` in each worker, after the fork, and `close` at its end. Any server with such
-hooks will do.
+The hooks in `gunicorn_hooks.py` call `open` in each worker, after the fork, and `close` at its end. Any server with
+such hooks will do.
 """
 
 from collections.abc import Callable

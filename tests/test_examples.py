@@ -28,7 +28,7 @@ from tests.support.life import until
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NOT_RUN_BY_ITSELF = {
     *("own_service", "where.py", "local_spark.py"),
-    *("gunicorn.conf.py", "wsgi_visits.py", "fastapi_service.py", "django_shop.py"),
+    *("gunicorn_hooks.py", "wsgi_visits.py", "fastapi_service.py", "django_shop.py"),
 }
 """What is no program by itself."""
 
@@ -193,7 +193,7 @@ class PreloadedServer:
     """What gunicorn does with its hooks: an application loaded before workers are forked off, which serve it."""
 
     def __init__(self) -> None:
-        self.hooks = runpy.run_path(str(EXAMPLES / "gunicorn.conf.py"))
+        self.hooks = runpy.run_path(str(EXAMPLES / "gunicorn_hooks.py"))
         assert self.hooks["preload_app"] is True
         application = runpy.run_path(str(EXAMPLES / "wsgi_visits.py"))["application"]
         self.worker = SimpleNamespace(app=SimpleNamespace(wsgi=lambda: application))

@@ -1,7 +1,8 @@
 """A gunicorn configuration that creates a client in each worker, after the fork, and closes it.
 
 Copy what you need. The application has `open` and `close`, like `wsgi_visits.py` beside this file, which says how to
-start it.
+start it. In a folder of its own it may be called `gunicorn.conf.py`: gunicorn reads that without being told, whichever
+application it starts there.
 """
 
 import os
