@@ -60,9 +60,13 @@ from pulsar_actors.wire.PulsarApi_pb2 import (
     CommandActiveConsumerChange,
     CommandAuthChallenge,
     CommandAuthResponse,
+    CommandCloseConsumer,
+    CommandCloseProducer,
     CommandConnected,
     CommandError,
     CommandMessage,
+    CommandPing,
+    CommandPong,
     CommandProducerSuccess,
     CommandReachedEndOfTopic,
     CommandSendError,
@@ -97,6 +101,9 @@ _BROKERS: Final = frozenset(
     }
 )
 """The commands that only brokers send, besides all with `Response` in their name."""
+
+_OF_BOTH: Final = frozenset({CommandCloseConsumer, CommandCloseProducer, CommandPing, CommandPong})
+"""The commands that both sides send."""
 
 _ERRORS: Final = frozenset(ServerError.keys())
 
@@ -142,7 +149,11 @@ class Faults:
             raise InvalidArgument(f"sent_by is 'client' or 'broker', not {excerpt(sent_by)}")
         if when is not None:
             _check_function("a predicate", when)
-        side = _sender(kind) if sent_by is None else Side(sent_by)
+        side = _sender(kind)
+        if sent_by is not None and side is not Side(sent_by):
+            if kind not in _OF_BOTH:
+                raise InvalidArgument(f"{command_name(kind)!r} is sent by the {side.value}, never by the {sent_by}")
+            side = Side(sent_by)
         return Trigger(self, (kind, side, Occurrences(nth, times), when))
 
     def on_accept(self, *, nth: int = 1, times: int | None = 1) -> "AcceptTrigger":

@@ -217,6 +217,9 @@ def schema_of(stored: StoredSchema) -> Schema:
 class _AnyJson(Schema):
     """JSON of any shape."""
 
+    def __repr__(self) -> str:
+        return "the JSON schema of the topic"
+
     def encode(self, value: object) -> bytes:
         return json.dumps(value).encode()
 
@@ -238,6 +241,9 @@ class _AnyProtobuf(Schema):
             pool.Add(file)
         root = pool.FindMessageTypeByName(definition["rootMessageTypeName"])
         self._message_class: Any = GetMessageClass(root)
+
+    def __repr__(self) -> str:
+        return "the protobuf schema of the topic"
 
     def encode(self, value: object) -> bytes:
         return bytes(cast("Any", value).SerializeToString())

@@ -447,10 +447,12 @@ class World:
 
     def _stuck(self, limit: float) -> SimulationFailed:
         """Make the error for callers that wait: Deadlock if no step is left, OutOfTime otherwise."""
-        who = "\n".join(caller.whereabouts() for caller in self._callers if not caller.ended) or "no caller waits"
+        who = (
+            "\n".join(caller.whereabouts() for caller in self._callers if not caller.ended) or "every caller has ended"
+        )
         if self._scheduler.is_empty():
             return Deadlock(f"nothing will ever happen, and what is waited for has not come:\n{who}")
-        return OutOfTime(f"{limit} s of virtual time are over, and what is waited for has not come:\n{who}")
+        return OutOfTime(f"{limit:,g} s of virtual time are over, and what is waited for has not come:\n{who}")
 
 
 def _never() -> bool:

@@ -216,6 +216,8 @@ WRONG: list[Any] = [
     (lambda faults: faults.on(""), "a command is given by its name, such as 'send', not ''$"),
     (lambda faults: faults.on(pb.CommandSend()), "given by its name, such as 'send', not "),
     (lambda faults: faults.on("ping", sent_by="server"), "sent_by is 'client' or 'broker', not 'server'"),
+    (lambda faults: faults.on("send", sent_by="broker"), "'send' is sent by the client, never by the broker"),
+    (lambda faults: faults.on("receipt", sent_by="client"), "'receipt' is sent by the broker, never by the client"),
     (lambda faults: faults.on("ping", sent_by=["broker"]), "sent_by is 'client' or 'broker', not "),
     (lambda faults: faults.on(pb.CommandSend, nth=0), "nth counts from 1, and is 0"),
     (lambda faults: faults.on(pb.CommandSend, times=0), "at least once"),

@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from pulsar_actors.exceptions import InvalidArgument, UndecodableMessage, WrongContent
 from pulsar_actors.runtime.schema_versions import StoredSchema
-from pulsar_actors.schema import AvroSchema, SchemaType
+from pulsar_actors.schema import AvroSchema, ProtobufNativeSchema, SchemaType
 from pulsar_actors.schema.automatic import schema_of
 
 NODE: Any = {"type": "record", "name": "R", "fields": [{"name": "r", "type": ["null", "R"]}]}
@@ -68,6 +69,14 @@ def test_a_damaged_payload_is_an_undecodable_message(name: str) -> None:
     definition, payload = PAYLOADS[name]
     with pytest.raises(UndecodableMessage):
         schema_of(stored(SchemaType.AVRO, definition)).decode(payload)
+
+
+def test_the_error_of_a_payload_says_which_schema_it_does_not_fit() -> None:
+    with pytest.raises(UndecodableMessage, match=r"^the JSON schema of the topic cannot decode this payload: "):
+        schema_of(stored(SchemaType.JSON, b"{}")).decode(b"{")
+    definition = stored(SchemaType.PROTOBUF_NATIVE, ProtobufNativeSchema(Timestamp).schema_info().schema().encode())
+    with pytest.raises(UndecodableMessage, match=r"^the protobuf schema of the topic cannot decode this payload: "):
+        schema_of(definition).decode(b"\xff")
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -264,6 +264,32 @@ def test_the_asyncio_client_works_in_tests_that_anyio_runs(ran: Ran) -> None:
     )
 
 
+def test_the_asyncio_client_works_in_tests_that_pytest_asyncio_runs(ran: Ran) -> None:
+    ran(
+        """
+        import pytest
+        import pytest_asyncio
+        import pulsar_actors as pulsar
+
+        @pytest_asyncio.fixture
+        async def producer(pulsar_async_client, pulsar_topic):
+            async with await pulsar_async_client.create_producer(pulsar_topic) as producer:
+                yield producer
+
+        @pytest.mark.asyncio
+        async def test_sends(producer, pulsar_async_client, pulsar_topic):
+            await producer.send(b"x")
+            reader = await pulsar_async_client.create_reader(pulsar_topic, pulsar.MessageId.earliest)
+            assert (await reader.read_next()).data() == b"x"
+
+        @pytest.mark.asyncio
+        async def test_has_a_client_of_its_own(pulsar_async_client, pulsar_topic):
+            await (await pulsar_async_client.subscribe(pulsar_topic, "s")).close()
+        """,
+        passed=2,
+    )
+
+
 def test_a_simulation_is_played_with_as_many_seeds_as_its_mark_says(ran: Ran) -> None:
     said = ran(
         """

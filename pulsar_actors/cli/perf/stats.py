@@ -233,13 +233,15 @@ def interval_values(interval: Interval) -> dict[str, Any]:
     }
 
 
-def _latency_values(latencies: Histogram) -> dict[str, float]:
-    return {
-        "timed": len(latencies),
-        "mean": round(latencies.mean() * 1e3, 3),
-        "max": round(latencies.at(100) * 1e3, 3),
-        **{f"p{percentile:g}": round(latencies.at(percentile) * 1e3, 3) for percentile in SUMMARY_PERCENTILES},
+def _latency_values(latencies: Histogram) -> dict[str, float | None]:
+    """Return the latencies in milliseconds; None for all of them if no message was timed."""
+    seconds = {
+        "mean": latencies.mean(),
+        "max": latencies.at(100),
+        **{f"p{percentile:g}": latencies.at(percentile) for percentile in SUMMARY_PERCENTILES},
     }
+    timed = len(latencies)
+    return {"timed": timed, **{name: round(value * 1e3, 3) if timed else None for name, value in seconds.items()}}
 
 
 def _live_line(interval: Interval) -> str:

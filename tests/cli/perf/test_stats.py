@@ -226,6 +226,12 @@ def test_json_has_an_object_on_each_line_and_the_settings_at_the_end(interval: I
         assert one["latency_ms"]["p99"] == 0.99
 
 
+def test_json_has_null_for_latencies_that_were_not_measured(interval: Interval) -> None:
+    *_, summary = (json.loads(line) for line in report_of(interval._replace(latencies=Histogram()), {}))
+    assert set(summary["latency_ms"].values()) == {0, None}
+    assert summary["latency_ms"]["timed"] == 0
+
+
 class IntervalLine(NamedTuple):
     since_start: float
     interval: Interval
