@@ -111,9 +111,15 @@ class Load:
             *(f"{self.parts}-partition-{number}" for number in range(PARTITIONS)),
         ]
 
-    def start(self) -> None:
+    def __enter__(self) -> "Load":
         for thread in (*self._takers, *self._senders):
             thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let workers end that are left, of a run that has failed: without a client they would try without a pause."""
+        self._senders_stop.set()
+        self._takers_stop.set()
 
     def stop(self, within: float) -> list[str]:
         """Let the senders end, then the takers. Return the names of those that do not."""

@@ -109,9 +109,11 @@ class Run:
         target, history = self._target, self._recorder.history
         target.prepare(self._namespace)
         tls = "tls" in target.offers and (self._fault.needs == "tls" or self._dice.random() < 0.3)
-        with losses_noted(history), closing(target.client(tls=tls, **CLIENT_OPTIONS)) as client:
-            load = Load(self._recorder, client, self._namespace, transactions=self._dice.random() < 0.5)
-            load.start()
+        with (
+            losses_noted(history),
+            closing(target.client(tls=tls, **CLIENT_OPTIONS)) as client,
+            Load(self._recorder, client, self._namespace, transactions=self._dice.random() < 0.5) as load,
+        ):
             self._await(load, time.monotonic(), STARTING, "start")
             time.sleep(CALM * self._dice.random())
             history.disturb("fault")
