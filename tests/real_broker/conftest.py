@@ -11,7 +11,7 @@ import pytest
 from pulsar_actors.broker.embedded import EmbeddedBroker
 from tests.real_broker.exchange import Side
 from tests.real_broker.wiretap import Wiretap
-from tests.support.admin import Admin
+from tests.support.admin import Admin, AdminError
 from tests.support.certificates import Authority
 from tests.support.guards import Guarded, GuardedProxy, admin_of, embedded_guard, guard, guard_of_proxy
 from tests.support.jars import Unavailable
@@ -25,6 +25,7 @@ from tests.support.subjects import (
     Broker,
     client_module,
     opened_clients,
+    what_our_clients_know,
 )
 
 BROKERS_STARTED = pytest.StashKey[list[Standalone]]()
@@ -273,6 +274,19 @@ def tapped(broker: Broker) -> Iterator[Wiretap]:
         yield tapped
 
 
+def cursors(item: pytest.Item) -> str:
+    """Return the positions of all subscriptions of the test's topics, whose names begin alike."""
+    arguments = getattr(item, "funcargs", {})
+    topic, broker = arguments.get("topic"), arguments.get("broker", arguments.get("real_broker"))
+    if topic is None or broker is None:
+        return ""
+    try:
+        names = broker.admin.json("GET", "persistent/public/default")
+        return "\n".join(f"{name}: {broker.admin.cursors(name)}" for name in names if name.startswith(topic))
+    except (OSError, AdminError) as error:  # the broker may be what failed
+        return repr(error)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     started = item.config.stash.get(BROKERS_STARTED, [])
@@ -281,9 +295,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
-    """Show what the brokers said meanwhile, if a test fails that may never fail again."""
+    """Show what clients and brokers know, and what brokers said meanwhile, if a test fails that may never fail again."""
     report = yield
     if report.failed:
+        if report.when == "call":
+            report.sections.append(("what our clients know", what_our_clients_know()))
+            report.sections.append(("cursors of the topics", cursors(item)))
         sizes = item.stash.get(LOG_SIZES, {})
         for each in item.config.stash.get(BROKERS_STARTED, []):
             report.sections.append((f"log of {each.service_url}", each.said_since(sizes.get(each, 0))))

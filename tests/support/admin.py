@@ -125,6 +125,10 @@ class Admin:
         """Return the topic's `/stats`."""
         return self.json("GET", f"{path_of(topic)}/stats")
 
+    def cursors(self, topic: str) -> Any:
+        """Return what the broker knows of the topic's subscriptions, with their positions."""
+        return self._internal_stats(topic)["cursors"]
+
     def keeps_acknowledgements(self, topic: str, subscription: str) -> bool:
         """Return whether all messages are acknowledged, and still will be after an unload.
 
@@ -132,10 +136,13 @@ class Admin:
         which the cursor began, so acknowledgements are stored after that entry. A broker without such ledgers has no
         entry at all.
         """
-        stats = self.json("GET", f"{path_of(topic)}/internalStats")
+        stats = self._internal_stats(topic)
         cursor = stats["cursors"][subscription]
         is_stored = cursor["state"] == "Open" and cursor["cursorLedgerLastEntry"] != 0
         return bool(is_stored and cursor["markDeletePosition"] == stats["lastConfirmedEntry"])
+
+    def _internal_stats(self, topic: str) -> Any:
+        return self.json("GET", f"{path_of(topic)}/internalStats")
 
     def skip_all(self, topic: str) -> None:
         """Move all subscriptions of a topic to its end, those of readers too, as a broker does when messages expire."""
