@@ -1,7 +1,7 @@
-"""Make the pictures of pages in docs: `python tests/inspector/screenshot.py`. It needs Chromium, and the extra `browser`.
+"""Make the pictures of pages in docs: `python tests/inspector/screenshot.py`.
 
-The page of a client and that of its broker show a producer a moment after its connection was cut, while it waits. The
-page of a history shows the same, and how it went on.
+It needs Chromium, and the extra `browser`. The page of a client shows a producer a moment after its connection was cut,
+while it waits. The page of a history shows such a producer, and how it went on.
 """
 
 import tempfile

@@ -295,7 +295,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
-    """Show what clients and brokers know, and what brokers said meanwhile, if a test fails that may never fail again."""
+    """Show what clients and brokers know, and what brokers said, if a test fails that may never fail again."""
     report = yield
     if report.failed:
         if report.when == "call":
