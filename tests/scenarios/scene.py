@@ -9,6 +9,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 import pykka
@@ -210,10 +211,18 @@ class Scene:
         self.loop.post(action, self.broker)
 
     def have_broker(self, action: Callable[[Broker], object]) -> None:
-        """Do something on the broker's loop, and wait until it is done."""
-        done: list[object] = []
-        self.on_broker(lambda broker: done.append(action(broker)))
-        self.world.block(lambda: bool(done))
+        """Do something on the broker's loop, and wait until it is done. What it raises is raised here."""
+        done: Future[object] = Future()
+
+        def act(broker: Broker) -> None:
+            try:
+                done.set_result(action(broker))
+            except Exception as error:  # noqa: BLE001 - it is passed on
+                done.set_exception(error)
+
+        self.on_broker(act)
+        self.world.block(done.done)
+        done.result(0)
 
     def topics(self) -> list[str]:
         """Name the topics that the broker has, partitions among them."""

@@ -64,17 +64,22 @@ class Life:
         self.is_over = False
         self._scene.world.note(f"{self.name} comes, {partitions} partitions")
         if partitions:
-            self._scene.have_broker(lambda broker: broker.cluster.create_partitioned(self.name, partitions))
+            self._have_broker(lambda broker: broker.cluster.create_partitioned(self.name, partitions))
         else:
-            self._scene.have_broker(lambda broker: broker.cluster.create_topic(self.name))
+            self._have_broker(lambda broker: broker.cluster.create_topic(self.name))
 
     def _go(self, partitions: int) -> None:
         self._scene.world.note(f"{self.name} goes")
         if partitions:
-            self._scene.have_broker(lambda broker: broker.cluster.delete_partitioned(self.name, force=True))
+            self._have_broker(lambda broker: broker.cluster.delete_partitioned(self.name, force=True))
         else:
-            self._scene.have_broker(lambda broker: broker.cluster.delete_topic(self.name, force=True))
+            self._have_broker(lambda broker: broker.cluster.delete_topic(self.name, force=True))
         self.is_over = True
+
+    def _have_broker(self, action: Any) -> None:
+        """Do something with the topic, which a client that was late may have made anew, without partitions."""
+        with suppress(Refusal):
+            self._scene.have_broker(action)
 
     def _write(self) -> None:
         """Write what can be written: a topic that goes meanwhile comes again, or takes no more."""
