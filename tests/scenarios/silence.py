@@ -1,11 +1,13 @@
 """Requests that are lost without a loss of their connection, or whose answers are, or come late."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.broker.fault_rules import Action, Delay, Drop, InterceptedCommand
+from pulsar_actors.simulation.caller import Caller
 from pulsar_actors.simulation.scheduler import Dice
-from tests.scenarios.scene import OPERATION_TIMEOUT, Scene
+from tests.scenarios.scene import OPERATION_TIMEOUT, PATIENCE, Scene
 
 
 class Silence:
@@ -40,3 +42,14 @@ class Silence:
         self._is_over = True
         self._scene.have_broker(Broker.cut_connections)
         self._scene.calm()
+
+    def play_out(self, callers: list[Caller], ends: Sequence[Callable[[], object]]) -> None:
+        """Let one of `ends` come at some time, and all be well later. Wait for the callers, and end the scene."""
+        scene, world, dice = self._scene, self._scene.world, self._scene.dice
+        end = ends[dice.below(len(ends))]
+        world.after(10.0 ** (dice.chance() * 4 - 3), lambda: callers.append(world.spawn(end, "end")))
+        world.after(2 * PATIENCE, lambda: callers.append(world.spawn(self.end, "calm")))
+        world.run(until=lambda: scene.is_calm and all(caller.ended for caller in callers), limit=5 * PATIENCE)
+        for caller in callers:
+            caller.result()
+        scene.end()

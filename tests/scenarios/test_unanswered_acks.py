@@ -3,8 +3,6 @@
 What each caller is told is true: what was confirmed is acknowledged, and what was not sent is not.
 """
 
-from collections.abc import Callable
-
 from pulsar_actors.client.client import Client
 from pulsar_actors.client.consumer import Consumer
 from pulsar_actors.client.enums import ConsumerType
@@ -17,7 +15,7 @@ from pulsar_actors.wire.PulsarApi_pb2 import CommandAck, CommandAckResponse
 from tests.histories.history import Outcome
 from tests.scenarios.confirmed import Confirmed
 from tests.scenarios.programs import Publisher, subscribe
-from tests.scenarios.scene import OPERATION_TIMEOUT, PATIENCE, Scene, play
+from tests.scenarios.scene import OPERATION_TIMEOUT, Scene, play
 from tests.scenarios.silence import Silence
 
 LONGEST_ACK = OPERATION_TIMEOUT + 0.5
@@ -69,25 +67,16 @@ class Acknowledging:
 
 
 def unanswered_acks(scene: Scene) -> None:
-    world, dice = scene.world, scene.dice
+    world = scene.world
     client = scene.client()
     publisher = Publisher(scene, scene.client())
     world.run(until=lambda: publisher.caller.ended)
     user = Acknowledging(scene, client)
     user.receive(publisher.count)
     silence = Silence(scene, CommandAck, CommandAckResponse)
-    ends: tuple[Callable[[], object], ...] = (
-        user.consumer.close, client.close, client.shutdown, world.faults.cut, silence.end,
-    )  # fmt: skip
-    end = ends[dice.below(len(ends))]
-    callers = user.callers
-    callers.append(world.spawn(user.run, "user"))
-    world.after(10.0 ** (dice.chance() * 4 - 3), lambda: callers.append(world.spawn(end, "end")))
-    world.after(2 * PATIENCE, lambda: callers.append(world.spawn(silence.end, "calm")))
-    world.run(until=lambda: scene.is_calm and all(caller.ended for caller in callers), limit=5 * PATIENCE)
-    for caller in callers:
-        caller.result()
-    scene.end()
+    user.callers.append(world.spawn(user.run, "user"))
+    ends = (user.consumer.close, client.close, client.shutdown, world.faults.cut, silence.end)
+    silence.play_out(user.callers, ends)
     user.confirmed.check_refused(user.refused)
 
 

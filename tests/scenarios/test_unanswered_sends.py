@@ -3,8 +3,8 @@
 What each send says is true, and most of all that a message was not stored: it had been written, in many a case.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from pulsar_actors.broker.broker import Broker
 from pulsar_actors.client.client import Client
@@ -13,7 +13,7 @@ from pulsar_actors.exceptions import PulsarException
 from pulsar_actors.simulation.connection import CALM
 from pulsar_actors.simulation.scheduler import Dice
 from pulsar_actors.wire.PulsarApi_pb2 import CommandSend, CommandSendReceipt
-from tests.scenarios.scene import NAMESPACE, PATIENCE, TOPIC, Scene, play
+from tests.scenarios.scene import NAMESPACE, TOPIC, Scene, play
 from tests.scenarios.sent import Sender, Sent, a_producer
 from tests.scenarios.silence import Silence
 
@@ -43,7 +43,7 @@ def terminate(broker: Broker) -> None:
 
 
 def unanswered_sends(scene: Scene) -> None:
-    world, dice, sent = scene.world, scene.dice, Sent()
+    world, sent = scene.world, Sent()
     client, other = scene.client(), scene.client()
     silence = Silence(scene, CommandSend, CommandSendReceipt)
 
@@ -51,17 +51,9 @@ def unanswered_sends(scene: Scene) -> None:
         with suppress(PulsarException):
             other.create_producer(TOPIC, access_mode=ProducerAccessMode.ExclusiveWithFencing)
 
-    ends: tuple[Callable[[], object], ...] = (
-        client.close, client.shutdown, fence, lambda: scene.have_broker(terminate), world.faults.cut, silence.end,
-    )  # fmt: skip
-    end = ends[dice.below(len(ends))]
     callers = [world.spawn(lambda name=name: work(scene, client, sent, name), name) for name in "ab"]  # type: ignore[misc]
-    world.after(10.0 ** (dice.chance() * 4 - 3), lambda: callers.append(world.spawn(end, "end")))
-    world.after(2 * PATIENCE, lambda: callers.append(world.spawn(silence.end, "calm")))
-    world.run(until=lambda: scene.is_calm and all(caller.ended for caller in callers), limit=5 * PATIENCE)
-    for caller in callers:
-        caller.result()
-    scene.end()
+    terminated = partial(scene.have_broker, terminate)
+    silence.play_out(callers, (client.close, client.shutdown, fence, terminated, world.faults.cut, silence.end))
     sent.check(scene, once=scene.topic_deduplicates)
 
 
