@@ -69,7 +69,8 @@ def start_single_producer(
 def new_send_queue(context: ClientContext, options: ProducerOptions) -> tuple[SendQueue, SendCallbacks]:
     """Make the send queue, and the callbacks that it reports to."""
     topic, limiter, interleaving = TopicName.parse(options.topic), context.limiter, context.engine.interleaving
-    callbacks, limits = SendCallbacks(str(topic), topic.partition_index), batch_limits(options)
+    callbacks = SendCallbacks(str(topic), topic.partition_index, context.engine.loops[0].now)
+    limits = batch_limits(options)
     messages = SendQuota(options.max_pending_messages)
     if limiter is None:
         return SendQueue(PendingMessages(messages, SendQuota(0)), limits, callbacks, interleaving), callbacks

@@ -465,7 +465,7 @@ def start_partitioned_producer(
         first=first,
         lazy=is_lazy,
     )
-    send_callbacks, interceptors = SendCallbacks(topic, -1), None
+    send_callbacks, interceptors = SendCallbacks(topic, -1, engine.loops[0].now), None
     if options.interceptors:
         interceptors = ProducerInterceptors(options.interceptors, send_callbacks, engine.workers[0])
     new_members = partial(ProducerMembers, context, options, initial_subscription, interceptors, keys=keys)

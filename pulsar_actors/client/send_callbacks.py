@@ -4,7 +4,6 @@ This happens on an I/O thread. A slow callback there holds up all producers and 
 one is logged.
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any, TypeAlias, cast
@@ -25,11 +24,11 @@ NO_MESSAGE_ID = MessageId()
 
 
 class SendCallbacks:
-    """The callbacks, and the counters, of one producer on one topic partition."""
+    """The callbacks, and the counters, of one producer on one topic partition. `now` returns monotonic seconds."""
 
-    __slots__ = ("_warned_slow", "calls", "failed", "partition", "refused", "sent", "sent_bytes", "topic")
+    __slots__ = ("_now", "_warned_slow", "calls", "failed", "partition", "refused", "sent", "sent_bytes", "topic")
 
-    def __init__(self, topic: str, partition: int) -> None:
+    def __init__(self, topic: str, partition: int, now: Callable[[], float]) -> None:
         self.calls: dict[int, SendManyCall] = {}  # the calls of `send_many` that have messages here, by their numbers
         self.sent = 0
         self.sent_bytes = 0
@@ -37,11 +36,12 @@ class SendCallbacks:
         self.refused = 0  # written on the threads of callers
         self.topic = topic
         self.partition = partition
+        self._now = now
         self._warned_slow = False
 
     def __call__(self, ended: Iterable[SendOutcome]) -> None:
         """Complete the sends of messages that have ended."""
-        began = time.monotonic()
+        began = self._now()
         for replies, outcome in ended:
             if isinstance(outcome, Exception):
                 self.failed += len(replies)
@@ -51,7 +51,7 @@ class SendCallbacks:
                 self.sent += len(replies)
                 self.sent_bytes += outcome.size
                 self._succeed(replies, outcome)
-        took = time.monotonic() - began
+        took = self._now() - began
         if took > SLOW_CALLBACKS and not self._warned_slow:
             self._warned_slow = True
             LOG.warning(

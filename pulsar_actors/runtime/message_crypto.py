@@ -204,17 +204,17 @@ class ConsumerKeys:
     name as many keys as its producer likes.
     """
 
-    __slots__ = ("_known", "_loaded", "_now", "_read")
+    __slots__ = ("_known", "_loaded", "_read", "now")
 
     def __init__(self, read_private_key: ReadKey, now: Callable[[], float]) -> None:
         self._read = read_private_key
-        self._now = now
+        self.now = now
         self._known = KnownDataKeys()
         self._loaded: dict[bytes, PrivateKey] = {}
 
     def knows(self, metadata: MessageMetadata) -> bool:
         """Return whether an entry can probably be decrypted without the key reader."""
-        now = self._now()
+        now = self.now()
         return any(self._known.get(one.value, now) is not None for one in metadata.encryption_keys)
 
     def decrypt(self, metadata: MessageMetadata, payload: BytesLike, failed: dict[bytes, str]) -> tuple[bytes, DataKey]:
@@ -226,7 +226,7 @@ class ConsumerKeys:
         from pulsar_actors.wire.encryption import DecryptionFault  # noqa: PLC0415 - see DataKey
 
         keys = list({one.value: one for one in readable(metadata).encryption_keys}.values())  # C++ repeats them
-        iv, now = metadata.encryption_param, self._now()
+        iv, now = metadata.encryption_param, self.now()
         for key in keys:
             known = self._known.get(key.value, now)
             if known is None:

@@ -1,3 +1,4 @@
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,7 @@ class Bench:
         self.send_queue = SendQueue(PendingMessages(SendQuota(2), SendQuota(0)), None, lambda *_: None)
         engine: Any = self
         self.enqueuer = SendQueueEnqueuer(
-            engine, self.send_queue, SendCallbacks("t", -1), self.told.append, waits=waits
+            engine, self.send_queue, SendCallbacks("t", -1, time.monotonic), self.told.append, waits=waits
         )
 
     def refuse_on_io_thread(self, what: str, instead: str) -> None:

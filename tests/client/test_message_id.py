@@ -1,6 +1,7 @@
 import copy
 import json
 import pickle
+import time
 from itertools import product
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
@@ -116,7 +117,7 @@ def test_a_topic_that_is_none_is_refused() -> None:
 def ids_of_batch(size: int) -> list[MessageId]:
     """Return the ids that the callbacks of a batch are called with."""
     ids: list[MessageId] = []
-    callbacks = SendCallbacks(TOPIC, 2)
+    callbacks = SendCallbacks(TOPIC, 2, time.monotonic)
     callbacks([([lambda _, message_id: ids.append(message_id)] * size, SentTo(((3, 5),), batched=True, size=9))])
     return ids
 

@@ -1,8 +1,8 @@
+import time
 from collections.abc import Callable
 
 import pytest
 
-from pulsar_actors.client import send_callbacks as module
 from pulsar_actors.client.enums import Result
 from pulsar_actors.client.message_id import MessageId
 from pulsar_actors.client.send_callbacks import SendCallbacks
@@ -34,7 +34,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def send_callbacks() -> SendCallbacks:
-    return SendCallbacks(TOPIC, 2)
+    return SendCallbacks(TOPIC, 2, time.monotonic)
 
 
 def unheard(_: Result, __: MessageId) -> None:
@@ -163,11 +163,8 @@ def slow_clock(seconds: float) -> Callable[[], float]:
 
 
 @pytest.mark.parametrize(("seconds", "times"), [(1.5, 1), (0.09, 0)])
-def test_slow_callbacks_are_mentioned_once(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, seconds: float, times: int
-) -> None:
-    monkeypatch.setattr(module.time, "monotonic", slow_clock(seconds))
-    send_callbacks = SendCallbacks(TOPIC, 2)
+def test_slow_callbacks_are_mentioned_once(caplog: pytest.LogCaptureFixture, seconds: float, times: int) -> None:
+    send_callbacks = SendCallbacks(TOPIC, 2, slow_clock(seconds))
     for _ in range(2):
         send_callbacks([([lambda *_: None], CLOSED)])
     lines = [line.getMessage() for line in caplog.records if "the send callbacks of" in line.getMessage()]

@@ -1,5 +1,6 @@
 """What a call of `send_many` promises: order, one outcome for all, and a name for each message that is not stored."""
 
+import time
 from collections import Counter
 from concurrent.futures import Future
 from itertools import groupby
@@ -344,7 +345,7 @@ ENTRY = (3, 9)
 
 def complete(tags: list[Any], messages: int = 6) -> "tuple[SendManyCall, SendCallbacks, list[Any]]":
     call = SendManyCall(messages, wants_ids=True)
-    callbacks = SendCallbacks("t", -1)
+    callbacks = SendCallbacks("t", -1, time.monotonic)
     call.open_in(callbacks)
     return call, callbacks, [call.tags[one] if isinstance(one, int) else one for one in tags]
 
