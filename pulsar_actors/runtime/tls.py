@@ -217,11 +217,8 @@ def client_context(
     """
     context = _restricted(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     context.check_hostname = validate_hostname and not allow_insecure
+    _warn_of_what_is_not_checked(allow_insecure=allow_insecure, validate_hostname=validate_hostname)
     if allow_insecure:
-        LOG.warning(
-            "tls_allow_insecure_connection is on: any server is accepted as the broker, and can read and change all "
-            "that is sent, credentials included; name a file of certificates as tls_trust_certs_file_path instead"
-        )
         context.verify_mode = ssl.CERT_NONE
     elif trust_certs_file is not None:
         _trust(context, "tls_trust_certs_file_path", trust_certs_file)
@@ -230,6 +227,19 @@ def client_context(
     if show is not None:
         _show(context, show)
     return context
+
+
+def _warn_of_what_is_not_checked(*, allow_insecure: bool, validate_hostname: bool) -> None:
+    if allow_insecure:
+        LOG.warning(
+            "tls_allow_insecure_connection is on: any server is accepted as the broker, and can read and change all "
+            "that is sent, credentials included; name a file of certificates as tls_trust_certs_file_path instead"
+        )
+    elif not validate_hostname:
+        LOG.warning(
+            "tls_validate_hostname is off: any server with a certificate of a trusted authority is accepted as the "
+            "broker, and can read and change all that is sent, credentials included"
+        )
 
 
 def server_context(

@@ -469,10 +469,12 @@ def test_a_socket_of_ssl_as_client_is_content(authority: Authority, serving: ssl
     assert said == [b"greeting"]
 
 
-def test_without_validation_of_the_host_any_name_will_do_but_not_any_authority(
-    authority: Authority, stranger: Authority, serving: ssl.SSLContext
+def test_without_validation_of_the_host_any_name_will_do_but_not_any_authority_and_a_warning_is_left(
+    authority: Authority, stranger: Authority, serving: ssl.SSLContext, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lenient = client_context(trust_certs_file=authority.file, validate_hostname=False)
+    with caplog.at_level(logging.WARNING, "pulsar_actors"):
+        lenient = client_context(trust_certs_file=authority.file, validate_hostname=False)
+    assert "tls_validate_hostname is off" in caplog.text
     agree(lenient, serving, "broker.example")
     assert "unknown authority" in refusal(lenient, server_context(*stranger.certify()), "localhost")
 
@@ -484,6 +486,7 @@ def test_an_insecure_connection_takes_anything_and_leaves_a_warning(
     with caplog.at_level(logging.WARNING, "pulsar_actors"):
         careless = client_context(allow_insecure=True, validate_hostname=validate_hostname)
     assert "tls_allow_insecure_connection is on" in caplog.text
+    assert len(caplog.records) == 1
     expired = authority.certify(valid=LONG_AGO, self_signed=True, file_name="worthless")
     agree(careless, server_context(*expired), "broker.example")
 
