@@ -98,7 +98,7 @@ def add_access_arguments(group: Any) -> None:  # noqa: ANN401 - of a class priva
         help="a method of authentication: its name, or its Java class",
     )
     group.add_argument("--auth-params", default="", help="what that method takes")
-    group.add_argument("--trust-cert-file", type=readable_file, help="certificates to trust, in place of the system's")
+    group.add_argument("--trust-cert-file", type=readable_file, help="certificates to trust in place of the usual ones")
     group.add_argument("--tls-allow-insecure", action="store_true", help="take any certificate")
 
 
