@@ -49,25 +49,24 @@ def measured(curve: Curve, comparison: Comparison, rounds: int) -> Grown:
 
 BENDS = {
     "topics": (
-        "With more topics the same messages make more batches of fewer, so that the cost of a batch counts, and not "
-        "that of a message. A producer that rests takes some KiB, whatever their number."
+        "With more topics the same messages make more, smaller batches: the cost of a batch counts, not that of a "
+        "message. An idle producer takes some KiB, however many there are."
     ),
     "partitions": (
-        "Messages go to the partitions in turn, and each partition fills a batch of its own: with 64 of them a batch "
-        "is far from full when its delay is over, and what it costs is shared by fewer."
+        "Messages go to the partitions in turn, and each partition fills its own batch. With 64 partitions a batch is "
+        "far from full when its delay is over, and fewer messages share its cost."
     ),
     "bytes in a message": (
         "Up to 100 B the bytes hardly count: a message costs the steps that the interpreter takes for it. Beyond 1 KB "
         "they count, most of all at the broker, which writes them to a disk: there all clients meet."
     ),
     "messages in a batch": (
-        "A batch costs about what thirty messages do, and that is shared by all that are in it. Past 1,000 little "
-        "changes: batches of 100 B are full at 128 KiB by then."
+        "A batch costs about as much as thirty messages, and its messages share that. Above 1,000 little changes: "
+        "batches of messages of 100 B are full at 128 KiB by then."
     ),
     "messages pending": (
-        "No more than what may be pending leaves in one round trip, so the rate follows the window until the processor "
-        "is the limit. With a window of one, each message waits for the one before it: that is the latency of a send, "
-        "and the delay of a batch."
+        "No more messages than may be pending leave in one round trip, so the rate rises with that limit until the "
+        "processor is busy. With one pending message, each waits for the one before it, and for the delay of its batch."
     ),
     "many": (
         "The cost of a pair hardly grows. Most of the time to make one is the broker's, which sets up a topic and "
@@ -191,7 +190,7 @@ the process has at the end of a turn, its producers still open.
 {many}
 {BENDS["many"]}
 
-## What bounds memory
+## Limits of memory
 
 A broker that was stopped, as a process, while a client sent to it; it went on afterwards:
 
