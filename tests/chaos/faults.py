@@ -122,8 +122,8 @@ def _clock(target: Target, _: str, dice: random.Random) -> Callable[[], object]:
 
 
 FAULTS = (
-    Fault("kill -9", _kill, (0.0, 1.0), needs="durable", forgets=True),
-    Fault("lost broker", _lose, (ApacheCluster.session_seconds,) * 2, needs="several", forgets=True),
+    Fault("kill -9", _kill, (0.0, 1.0), needs="durable", forgets=True, is_overtaken=True),
+    Fault("lost broker", _lose, (ApacheCluster.session_seconds,) * 2, needs="several", forgets=True, is_overtaken=True),
     Fault("full disk", _fill_disk, (1.0, 8.0), needs="disk", forgets=True),
     Fault("freeze", _freeze, (5.0, 60.0), is_overtaken=True),
     Fault("unload", _unload, (0.0, 0.0), moves=True),
