@@ -21,7 +21,7 @@ from tests.scenarios.test_delays import delaying
 from tests.scenarios.test_everything import everything
 from tests.scenarios.test_growing import growing
 from tests.scenarios.test_idle_connections import idling
-from tests.scenarios.test_interrupted_chunks import interrupting, overloading
+from tests.scenarios.test_interrupted_chunks import interrupting, overloading, resting
 from tests.scenarios.test_key_sharing import sharing
 from tests.scenarios.test_message_options import posting
 from tests.scenarios.test_mixed_sends import mixing, mixing_in_calm
@@ -73,6 +73,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     ("procrastinating", procrastinating, CHANGEABLE),
     ("repeated chunks", repeating, CALM),
     ("interrupted chunks", interrupting, CALM),
+    ("chunks of a key that moves", lambda scene: interrupting(scene, ConsumerType.KeyShared), CALM),
+    ("chunks at a program that rests", resting, CALM),
     ("chunks in a backlog", overloading, CALM),
     ("routing", routing, CHANGEABLE),
     ("resuming", resuming, CHANGEABLE),

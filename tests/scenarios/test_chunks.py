@@ -167,9 +167,9 @@ class Chunking:
     def _receive(
         self, consumer: Consumer, dice: Dice, has_ended: Callable[[], bool], rests: Dice | None = None
     ) -> None:
-        scene = self.scene
+        scene, likely = self.scene, 0.0 if rests is None else (0.02, 0.02, 0.3)[rests.below(3)]
         while not has_ended():
-            if rests is not None and rests.happens(0.02):
+            if rests is not None and rests.happens(likely):
                 scene.sleep(2 * EXPIRY)  # the queue fills, maybe in the middle of a message
             try:
                 message = consumer.receive((30, 500)[dice.below(2)])

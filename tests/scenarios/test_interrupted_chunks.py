@@ -1,9 +1,9 @@
 """A message in chunks whose producer is interrupted in the middle.
 
 If the producer is away for long, and comes back, the message arrives: consumers may have given up the first chunks. It
-also arrives if consumers join and leave a Key_Shared subscription meanwhile, so that its key moves. If the producer has
-died, a program that has always something to do, so that the broker is hardly ever allowed to send, gets past the chunks
-all the same.
+also arrives if consumers join and leave a Key_Shared subscription meanwhile, so that its key moves, and if the program
+rests in its middle. If the producer has died, a program that has always something to do, so that the broker is hardly
+ever allowed to send, gets past the chunks all the same.
 """
 
 import math
@@ -66,10 +66,10 @@ def interrupt(scene: Scene, sends: int, away: float) -> None:
     scene.broker.faults.control(judge)
 
 
-def interrupting(scene: Scene) -> None:
+def interrupting(scene: Scene, only: ConsumerType | None = None) -> None:
     world, dice = scene.world, Dice(scene.world.seed, "interrupted chunks")
     producer = chunking_producer(scene.client())
-    kind = ConsumerType(dice.below(len(ConsumerType)))
+    kind = only or ConsumerType(dice.below(len(ConsumerType)))
     queue = (1, 2, 1000)[dice.below(3)]
     joining = Dice(world.seed, "joining")
     policy = ConsumerKeySharedPolicy(KeySharedMode.AutoSplit, joining.happens(0.3))
@@ -97,7 +97,8 @@ def interrupting(scene: Scene) -> None:
     readers = [world.spawn(lambda: receive(consumer), "reader")]
     away = (1.0, 25.0, 35.0, EXPIRY, 2 * EXPIRY)[dice.below(5)] + dice.chance()
     if kind is ConsumerType.KeyShared:
-        readers += [world.spawn(join, f"joining {number}") for number in range(joining.below(3))]
+        joined = 1 + joining.below(3) if only else joining.below(3)
+        readers += [world.spawn(join, f"joining {number}") for number in range(joined)]
     interrupt(scene, 1 + dice.below(5), away)
     contents = [b"%d " % number + b"x" * dice.below(6 * CHUNK) for number in range(1 + dice.below(3))]
     keys = [f"key {joining.below(3)}" if kind is ConsumerType.KeyShared else None for _ in contents]
@@ -116,6 +117,41 @@ def interrupting(scene: Scene) -> None:
 
 def test_a_message_arrives_however_long_its_producer_was_away() -> None:
     play(60, interrupting, CALM)
+
+
+def test_a_message_arrives_though_consumers_join_and_leave_while_its_producer_is_away() -> None:
+    play(30, lambda scene: interrupting(scene, ConsumerType.KeyShared), CALM)
+
+
+def resting(scene: Scene) -> None:
+    """Let a program rest for longer than messages may stay incomplete, while its queue is full in the middle of one."""
+    world, dice = scene.world, Dice(scene.world.seed, "resting")
+    client = scene.client()
+    producer = chunking_producer(client)
+    kind = (ConsumerType.Exclusive, ConsumerType.Shared)[dice.below(2)]
+    consumer = subscribe(scene, client, consumer_type=kind, receiver_queue_size=1 + dice.below(5))
+    contents = [b"%d " % number + b"x" * dice.below(6 * CHUNK) for number in range(3 + dice.below(6))]
+    received: list[bytes] = []
+
+    def read() -> None:
+        for _ in contents:
+            if dice.happens(0.5):
+                scene.sleep(2 * EXPIRY)
+            message = consumer.receive()
+            received.append(message.data())
+            consumer.acknowledge(message)
+
+    sent = [producer.send_async(content) for content in contents]
+    reader = world.spawn(read, "reader")
+    world.run(until=lambda: reader.ended, limit=len(contents) * 3 * EXPIRY)
+    reader.result()
+    assert received == contents
+    assert all(one.exception(0) is None for one in sent)
+    scene.end()
+
+
+def test_a_message_arrives_at_a_program_that_rests_in_its_middle() -> None:
+    play(20, resting, CALM)
 
 
 def overloading(scene: Scene) -> None:
