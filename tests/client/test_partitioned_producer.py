@@ -178,10 +178,10 @@ class Bench:
     """The members of a partitioned producer, each of which is started by `start` instead of a client."""
 
     def __init__(self) -> None:
-        self.actors = RecordingActors(ManualLoop())
-        self.context: Any = SimpleNamespace(
-            engine=SimpleNamespace(interleaving=THREADS), limiter=None, start=self.start
-        )
+        loop = ManualLoop()
+        self.actors = RecordingActors(loop)
+        engine = SimpleNamespace(interleaving=THREADS, loops=[loop])
+        self.context: Any = SimpleNamespace(engine=engine, limiter=None, start=self.start)
         self.heard: list[object] = []
         options = ProducerOptions(topic="t", max_pending_messages_across_partitions=60)
         self.producers = ProducerMembers(self.context, options, "", None, self.heard.append)
