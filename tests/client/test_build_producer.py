@@ -17,7 +17,7 @@ from pulsar_actors.wire import PulsarApi_pb2 as pb
 from tests.support.manual_loop import ManualLoop
 
 NOBODY: Any = None
-CONTEXT: Any = SimpleNamespace(engine=SimpleNamespace(interleaving=THREADS), limiter=None)
+CONTEXT: Any = SimpleNamespace(engine=SimpleNamespace(interleaving=THREADS, loops=[ManualLoop()]), limiter=None)
 COMMON = HandleSettings(20.0, first_backoff=0.5, longest_backoff=4.0)
 
 
