@@ -1,4 +1,4 @@
-"""How many messages there were so far, on a line of the terminal that changes once a second."""
+"""A counter of messages, which is shown on a line of the terminal and changes once a second."""
 
 import sys
 import time

@@ -26,7 +26,9 @@ class Confirmed:
         self._places.update(places)
         for place in places:
             size = self._size_of_batch(place)
-            if self._of_each_message or all(place._replace(index=index) in self._places for index in range(size)):
+            if all(place._replace(index=index) in self._places for index in range(size)):
+                assert not self._left(place), f"{place} was confirmed with all of its entry, which will come again"
+            elif self._of_each_message:
                 assert not self._is_left(place), f"{place} was confirmed, and will come again"
 
     def check_refused(self, messages: Iterable[Message]) -> None:
@@ -38,8 +40,12 @@ class Confirmed:
         return 0 if place.index < 0 else self._look_up(place)[1].messages
 
     def _is_left(self, place: Place) -> bool:
+        return bool(self._left(place) >> max(place.index, 0) & 1)
+
+    def _left(self, place: Place) -> int:
+        """Return the set of the messages of an entry that are not acknowledged."""
         cursor, entry = self._look_up(place)
-        return bool(cursor.remaining_set(entry) >> max(place.index, 0) & 1)
+        return cursor.remaining_set(entry)
 
     def _look_up(self, place: Place) -> tuple[Cursor, StoredEntry]:
         topic = self._scene.topic()
